@@ -1,0 +1,1 @@
+"""cosim: couple USD rigid-body physics with FMUs."""
