@@ -13,7 +13,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 
 class Severity(enum.IntEnum):
@@ -202,7 +202,7 @@ class CosimError(Exception):
         where: SourceLocation | None = None,
         hint: str = "",
         related: Iterable[SourceLocation] = (),
-    ) -> CosimError:
+    ) -> Self:
         """An error from one finding."""
         return cls(Diagnostic(Severity.ERROR, code, message, where, hint, tuple(related)))
 

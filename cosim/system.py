@@ -8,10 +8,10 @@ types (`component`, `plan`, `master`).
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 
-from cosim.component import Connection
+from cosim.component import Connection, PortRef
 from cosim.diagnostic import SourceLocation
 from cosim.mechanism import RigidBodyModel
 
@@ -26,10 +26,18 @@ class ProgramKind(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AuthoredValue:
-    """`inputs:x = c` on a program without a connection: a parameter or a constant input."""
+    """`inputs:x = c` without a connection: a start value of a parameter, or a constant input."""
 
-    name: str
+    ref: PortRef
     value: float | str
+    where: SourceLocation | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredPort:
+    """An `inputs:` or `outputs:` attribute that a prim declares, whatever its value."""
+
+    ref: PortRef
     where: SourceLocation | None = None
 
 
@@ -40,12 +48,11 @@ class Program:
     Attributes:
         path: prim path.
         kind: the host.
-        source: the file, absolute ("" for inline code).
+        source: the file, absolute; the authored text where its asset root is unknown; "" for inline code.
         authored_source: the asset path as the user wrote it.
-        class_name: Modelica class inside the source ("" takes the only or the last one).
+        class_name: Modelica class inside the source ("" takes the file's own).
         code: inline Modelica source, None for a file.
         period: communication period [s], None follows the base step.
-        values: authored values of parameters and constant inputs.
         variables: explicit port → FMU variable names (`cosim:variable:<port>`).
         where: what authored the program.
     """
@@ -57,7 +64,6 @@ class Program:
     class_name: str = ""
     code: str | None = None
     period: Fraction | None = None
-    values: tuple[AuthoredValue, ...] = ()
     variables: tuple[tuple[str, str], ...] = ()
     where: SourceLocation | None = None
 
@@ -70,8 +76,11 @@ class SystemDescription:
         stage: the root layer, as the user named it.
         mechanism: bodies, joints, sensors and actuators of the rigid-body core.
         programs: sorted by path.
+        unsupported: paths of program prims whose source nothing here can host, sorted.
         connections: sorted by (target, source).
-        forwards: `outputs:X.connect` on a prim, as (alias, source) connections.
+        forwards: `outputs:X.connect` on a prim: the target is an alias of the source.
+        values: authored values of unconnected inputs, sorted by port.
+        declared: ports that the stage declares, sorted.
         layers: every layer that was read, with the SHA-256 of its content.
         metres_per_unit: of the stage [m].
         kilograms_per_unit: of the stage [kg].
@@ -81,9 +90,12 @@ class SystemDescription:
     stage: str
     mechanism: RigidBodyModel
     programs: tuple[Program, ...] = ()
+    unsupported: tuple[str, ...] = ()
     connections: tuple[Connection, ...] = ()
     forwards: tuple[Connection, ...] = ()
-    layers: tuple[tuple[str, str], ...] = field(default=())
+    values: tuple[AuthoredValue, ...] = ()
+    declared: tuple[DeclaredPort, ...] = ()
+    layers: tuple[tuple[str, str], ...] = ()
     metres_per_unit: float = 1.0
     kilograms_per_unit: float = 1.0
     up_axis: str = "Y"

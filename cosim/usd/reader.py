@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from pxr import Sdf, Usd, UsdGeom, UsdPhysics
+from pxr import Sdf, Usd, UsdGeom, UsdPhysics, UsdShade
 
 from cosim.diagnostic import DiagnosticLog, SourceLocation
 
@@ -146,9 +146,10 @@ class StageReader:
 
     def authored_names(self, prim: Usd.Prim) -> Iterator[str]:
         """Authored properties of this prim in the simulation namespaces."""
+        is_shading = bool(prim.IsA(UsdShade.NodeGraph) or prim.IsA(UsdShade.Shader))
         for item in prim.GetAuthoredProperties():
             name = item.GetName()
-            if name.startswith(SIMULATION_PREFIXES):
+            if name.startswith(SIMULATION_PREFIXES) and not (is_shading and name.startswith("info:")):
                 yield name
 
     def unread_schemas(self, prim: Usd.Prim) -> Iterator[str]:
