@@ -150,9 +150,7 @@ class LinearTransformation:
 
     def then(self, outer: LinearTransformation) -> LinearTransformation:
         """This transformation followed by `outer`."""
-        return LinearTransformation(
-            outer.factor * self.factor, outer.factor * self.offset + outer.offset
-        )
+        return LinearTransformation(outer.factor * self.factor, outer.factor * self.offset + outer.offset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +234,7 @@ class Component(Protocol):
         ( set_inputs get_outputs )*    while initial values iterate to a fixed point
         exit_initialization            once
         ( set_inputs step get_outputs )*   per communication point of this component
+        hold release                   between steps, for inputs and tunable parameters that are not bound
         save restore                   between steps
         close                          once, in every case, also after an error
 
@@ -278,7 +277,11 @@ class Component(Protocol):
         ...
 
     def set_inputs(self, values: FloatArray) -> None:
-        """Write the bound inputs, shape (len(inputs),)."""
+        """Write the bound inputs, shape (len(inputs),).
+
+        NaN means that nothing drives this input now (a released joint target): the component
+        goes back to its own value.
+        """
         ...
 
     def get_outputs(self, values: FloatArray) -> None:
@@ -291,6 +294,18 @@ class Component(Protocol):
 
     def step(self, tick: int, ticks: int) -> StepStatus:
         """Advance from `tick` over `ticks` base steps."""
+        ...
+
+    def hold(self, port: Port, value: Any) -> None:
+        """Keep an unbound input or a tunable parameter at a value until `release`.
+
+        Raises:
+            StepError: the value cannot be changed now (a fixed parameter).
+        """
+        ...
+
+    def release(self, port: Port) -> None:
+        """Give an unbound input back to its authored or own value."""
         ...
 
     def save(self) -> Any:

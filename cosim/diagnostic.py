@@ -231,5 +231,5 @@ class StepError(CosimError):
     """The simulation stopped at a communication point (exit code 3)."""
 
 
-class TraceMismatch(CosimError):  # noqa: N818 - named in the architecture
+class TraceMismatch(CosimError):
     """A trace differs from its reference (exit code 1)."""

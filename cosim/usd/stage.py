@@ -34,9 +34,7 @@ _SUBLAYER_FAILURE = re.compile(
 _OTHER_FAILURE = re.compile(r"^In <(?P<prim>[^>]*)>: (?P<detail>.*)$", re.DOTALL)
 
 
-def open_stage(
-    path: Path | str, *, asset_roots: Mapping[str, Path] | None = None, log: DiagnosticLog
-) -> StageReader:
+def open_stage(path: Path | str, *, asset_roots: Mapping[str, Path] | None = None, log: DiagnosticLog) -> StageReader:
     """Open and compose a stage.
 
     Args:

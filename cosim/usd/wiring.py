@@ -196,9 +196,7 @@ def _scalar(value: Any) -> float | str | None:
     return value if isinstance(value, str) else None
 
 
-def _read_connection(
-    prim: Usd.Prim, reader: StageReader, found: Wiring, ref: PortRef, paths: list[Sdf.Path]
-) -> None:
+def _read_connection(prim: Usd.Prim, reader: StageReader, found: Wiring, ref: PortRef, paths: list[Sdf.Path]) -> None:
     where = reader.locate(prim, f"{ref.direction.value}:{ref.name}")
     factor = _coefficient(prim, reader, f"lunco:factor:{ref.name}", 1.0)
     offset = _coefficient(prim, reader, f"lunco:offset:{ref.name}", 0.0)
@@ -243,6 +241,8 @@ def _coefficient(prim: Usd.Prim, reader: StageReader, name: str, default: float)
         return default
     number = _scalar(value)
     if not isinstance(number, float) or not math.isfinite(number):
-        reader.log.error("value-not-finite", f"{name} is {value}; it must be a finite number", reader.locate(prim, name))
+        reader.log.error(
+            "value-not-finite", f"{name} is {value}; it must be a finite number", reader.locate(prim, name)
+        )
         return default
     return number
