@@ -152,7 +152,8 @@ class _GraphBuilder:
         if target[1].causality is Causality.PARAMETER:
             self.log.error(
                 "parameter-connected",
-                f"{connection.target} is a parameter: it is set once, before the run, and cannot follow {connection.source}",
+                f"{connection.target} is a parameter: it is set once, before the run, and cannot follow "
+                f"{connection.source}",
                 connection.where,
                 hint="author a value, or make it an input of the program",
             )
@@ -267,7 +268,8 @@ class _GraphBuilder:
             bound = port.minimum if below else port.maximum
             self.log.warning(
                 "value-out-of-range",
-                f"the value {value:g} of {port.ref} is {'below its minimum' if below else 'above its maximum'} {bound:g}",
+                f"the value {value:g} of {port.ref} is {'below its minimum' if below else 'above its maximum'} "
+                f"{bound:g}",
                 where,
             )
 

@@ -81,6 +81,7 @@ class SystemDescription:
         forwards: `outputs:X.connect` on a prim: the target is an alias of the source.
         values: authored values of unconnected inputs, sorted by port.
         declared: ports that the stage declares, sorted.
+        summary: ports whose final values a run prints (`customLayerData` key `cosim:summary`).
         layers: every layer that was read, with the SHA-256 of its content.
         metres_per_unit: of the stage [m].
         kilograms_per_unit: of the stage [kg].
@@ -95,6 +96,7 @@ class SystemDescription:
     forwards: tuple[Connection, ...] = ()
     values: tuple[AuthoredValue, ...] = ()
     declared: tuple[DeclaredPort, ...] = ()
+    summary: tuple[str, ...] = ()
     layers: tuple[tuple[str, str], ...] = ()
     metres_per_unit: float = 1.0
     kilograms_per_unit: float = 1.0

@@ -8,6 +8,7 @@ from pathlib import Path
 from cosim.diagnostic import DiagnosticLog
 from cosim.system import SystemDescription
 from cosim.usd.physics import read_mechanism
+from cosim.usd.reader import StageReader
 from cosim.usd.stage import layer_hashes, open_stage
 from cosim.usd.wiring import read_wiring
 
@@ -38,8 +39,15 @@ def read_system(
         forwards=tuple(wiring.forwards),
         values=tuple(wiring.values),
         declared=tuple(wiring.declared),
+        summary=_summary(reader),
         layers=layer_hashes(reader),
         metres_per_unit=reader.metres,
         kilograms_per_unit=reader.kilograms,
         up_axis=reader.up_axis,
     )
+
+
+def _summary(reader: StageReader) -> tuple[str, ...]:
+    """`customLayerData = {string[] "cosim:summary" = [...]}` of the root layer."""
+    found = reader.stage.GetRootLayer().customLayerData.get("cosim:summary", ())
+    return (found,) if isinstance(found, str) else tuple(str(name) for name in found)
