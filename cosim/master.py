@@ -91,11 +91,12 @@ class Master:
             part, (text_in, text_out) = self.plan.components[index], self.plan.text_ports[index]
             self._guarded(index, component.bind, (*part.inputs, *text_in), (*part.outputs, *text_out))
             self._guarded(index, component.enter_initialization, self.experiment, values[index])
-        self._settle()
-        for index, component in enumerate(self._components):
-            self._guarded(index, component.exit_initialization)
-            self._guarded(index, component.get_outputs, self._outputs[index])
-        self._check_outputs()
+        with np.errstate(over="ignore", invalid="ignore"):
+            self._settle()
+            for index, component in enumerate(self._components):
+                self._guarded(index, component.exit_initialization)
+                self._guarded(index, component.get_outputs, self._outputs[index])
+            self._check_outputs()
         self.recorder.append(self.time, self._bus)
 
     def step(self) -> None:
@@ -106,12 +107,14 @@ class Master:
         """
         tick = self.tick
         last = self.experiment.stop is not None and tick + 1 >= self.experiment.ticks
-        for kernel, members in self._groups:
-            self._gather(kernel)
-            for index in members:
-                self._advance(index, tick, last)
-        self.tick = tick + 1
-        self._check_outputs()
+        # numpy would warn of an overflow; the guards below turn it into an error with port and time.
+        with np.errstate(over="ignore", invalid="ignore"):
+            for kernel, members in self._groups:
+                self._gather(kernel)
+                for index in members:
+                    self._advance(index, tick, last)
+            self.tick = tick + 1
+            self._check_outputs()
         self.recorder.append(self.time, self._bus)
 
     def run(self, ticks: int, on_tick: Callable[[int], None] | None = None) -> None:
