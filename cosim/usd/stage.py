@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pxr import Sdf, Tf, Usd, UsdUtils
 
-from cosim.diagnostic import DiagnosticLog, SourceLocation, StageError
+from cosim.diagnostic import DiagnosticLog, SourceLocation, StageError, UsageError
 from cosim.usd.reader import StageReader
 
 SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):/{1,2}(.*)$")
@@ -43,12 +43,13 @@ def open_stage(path: Path | str, *, asset_roots: Mapping[str, Path] | None = Non
         log: gets composition errors and USD's own warnings.
 
     Raises:
-        StageError: the file is missing, is not USD, or does not parse.
+        UsageError: the file or the folder of an asset root does not exist.
+        StageError: the file is not USD, or does not parse.
     """
     file = Path(path)
     if not file.is_file():
         what = "is a folder, not a stage" if file.is_dir() else "does not exist"
-        raise StageError.of("stage-not-found", f"{file} {what}", hint="give a .usda, .usd, .usdc or .usdz file")
+        raise UsageError.of("stage-not-found", f"{file} {what}", hint="give a .usda, .usd, .usdc or .usdz file")
     _check_roots(asset_roots or {})
     with _captured_warnings() as captured:
         mapping = _LayerMapping(asset_roots or {})
@@ -77,7 +78,7 @@ def layer_hashes(reader: StageReader) -> tuple[tuple[str, str], ...]:
 def _check_roots(roots: Mapping[str, Path]) -> None:
     for name, folder in sorted(roots.items()):
         if not Path(folder).is_dir():
-            raise StageError.of(
+            raise UsageError.of(
                 "asset-root-not-found",
                 f"asset root {name!r} is {folder}, which is not a folder",
                 hint=f"give an existing folder: --asset-root {name}=DIR",
