@@ -7,11 +7,11 @@ model FilteredDerivative "Derivative of a measured signal with finite bandwidth"
   // While sample_valid is 0 the output is 0, and the filter starts at the first valid sample:
   // the step from a placeholder to the first measurement is not a rate.
   parameter Real time_constant_s(unit="s", min=1e-6) = 0.02 "Time constant of the filter";
-  input Real u(unit="1", start=0) "Signal to differentiate";
+  input Real u(start=0) "Signal to differentiate";
   input Real sample_valid(unit="1", start=1) "1 while u is a measurement, 0 while it is a placeholder";
-  output Real y(unit="1/s") "Filtered derivative of u, 0 while there is no measurement";
+  output Real y "Filtered derivative of u, 0 while there is no measurement";
 protected
-  Real x(unit="1") "Low-pass filtered u";
+  Real x "Low-pass filtered u";
   Boolean valid "u is a measurement";
 initial equation
   x = u;

@@ -5,13 +5,13 @@ model FilteredSignal "First-order low-pass filter that starts at the first valid
   parameter Real time_constant_s(unit="s", min=1e-6) = 0.02 "Time constant of the filter";
   parameter Real acquisition_time_constant_s(unit="s", min=1e-6) = 0.02
     "Time constant with which acquisition follows the validity";
-  input Real u(unit="1", start=0) "Signal to filter";
+  input Real u(start=0) "Signal to filter";
   input Real sample_valid(unit="1", start=1) "1 while u is a measurement, 0 while it is a placeholder";
-  output Real y(unit="1") "Filtered signal";
+  output Real y "Filtered signal";
   output Real acquisition(unit="1", start=0, fixed=true)
     "Confidence in y: goes to 1 while samples are valid, else to 0";
 protected
-  Real x(unit="1") "Low-pass filtered u";
+  Real x "Low-pass filtered u";
   Boolean valid "u is a measurement";
 initial equation
   x = u;

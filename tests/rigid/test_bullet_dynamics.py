@@ -85,7 +85,7 @@ def names(path, *ports, direction="outputs"):
     return [f"{path}.{direction}:{port}" for port in ports]
 
 
-def pendulum_model(angle=0.5, length=1.0, mass=1.0, drive=Drive(), **options):
+def pendulum_model(angle=0.5, length=1.0, mass=1.0, drive=None, **options):
     """A rod's tip mass below a hinge at the origin with axis z; angle 0 hangs down."""
     turn = (math.cos(angle / 2), 0.0, 0.0, math.sin(angle / 2))
     tip = frame.rotate(turn, (0.0, -length, 0.0))
@@ -102,7 +102,7 @@ def pendulum_model(angle=0.5, length=1.0, mass=1.0, drive=Drive(), **options):
                 "/Bob",
                 Pose((0.0, 0.0, 0.0), axis),
                 Pose((0.0, length, 0.0), axis),
-                drive=drive,
+                drive=drive or Drive(),
                 **options,
             ),
         ),
