@@ -10,7 +10,7 @@ ZIG = $(shell command -v $${CC:-cc} >/dev/null 2>&1 || command -v gcc >/dev/null
 	command -v clang >/dev/null 2>&1 || echo ,zig)
 BIN = $(VENV)/bin
 
-.PHONY: run test lint unit check-docs docs bench wheel clean
+.PHONY: run test lint unit docs bench wheel clean
 
 run: $(VENV)/.run
 	$(BIN)/cosim run stages/lander.usda
@@ -22,6 +22,10 @@ lint: $(VENV)/.test
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/mypy --no-error-summary
 	$(BIN)/lint-imports --no-logo --verbose >/dev/null || $(BIN)/lint-imports
+	$(BIN)/python docs/generate.py --check
+
+docs: $(VENV)/.test
+	$(BIN)/python docs/generate.py
 
 unit: $(VENV)/.test
 	$(BIN)/python -m pytest -q -n auto --dist loadfile

@@ -129,6 +129,22 @@ def _add_check(commands: _Commands) -> None:
     _step_argument(parser)
     parser.add_argument("--strict", action="store_true", help="warnings fail, too")
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")
+    parser.add_argument("--explain", action=_Explain, metavar="CODE", help="what a diagnostic code means, and its cure")
+
+
+class _Explain(argparse.Action):
+    """Print what a code means and leave, with or without a stage."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: object, values: object, option: object = None
+    ) -> None:
+        from cosim.resource import explain
+
+        text = explain(str(values))
+        if text is None:
+            parser.error(f"there is no diagnostic code {values!r}")
+        print(text)
+        parser.exit()
 
 
 def _add_ports(commands: _Commands) -> None:

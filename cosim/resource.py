@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent
@@ -32,3 +33,17 @@ def find_stage(path: Path) -> Path:
         if shipped.is_file() and (path.parent.name in ("", "stages")):
             return shipped
     return path
+
+
+def codes() -> dict[str, dict[str, str]]:
+    """Every diagnostic code with its severity, meaning and cure."""
+    found: dict[str, dict[str, str]] = {}
+    for path in sorted((_PACKAGE / "codes").glob("*.toml")):
+        found.update(tomllib.loads(path.read_text(encoding="utf-8")))
+    return found
+
+
+def explain(code: str) -> str | None:
+    """What a diagnostic code means, as text; None if there is no such code."""
+    row = codes().get(code)
+    return None if row is None else f"{code} ({row['severity']})\n  {row['meaning']}\n  cure: {row['cure']}"
