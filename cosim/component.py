@@ -191,6 +191,7 @@ class Experiment:
     tolerance: float | None = None
     seed: int = 0
     _num: tuple[int, int, int] = field(init=False, repr=False, compare=False)
+    _ticks: int | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # start + tick * step = (a + tick * b) / c with integers: one correctly rounded division.
@@ -200,26 +201,29 @@ class Experiment:
             "_num",
             (self.start.numerator * self.step.denominator, self.step.numerator * self.start.denominator, common),
         )
+        # Asked in every step, and fractions are slow.
+        ticks = None if self.stop is None else -((self.start - self.stop) // self.step)
+        object.__setattr__(self, "_ticks", ticks)
 
     def time(self, tick: int) -> float:
         """`start + tick * step` [s], rounded once, clipped to the stop time."""
+        if self._ticks is not None and tick >= self._ticks:
+            return float(self.stop)  # type: ignore[arg-type]
         a, b, c = self._num
-        if self.stop is not None and tick >= self.ticks:
-            return float(self.stop)
         return (a + tick * b) / c
 
     @property
     def ticks(self) -> int:
         """Number of steps to the stop time; the last one may be shorter."""
-        if self.stop is None:
+        if self._ticks is None:
             raise ValueError("an open-ended experiment has no number of ticks")
-        return -((self.start - self.stop) // self.step)
+        return self._ticks
 
     def interval(self, tick: int, ticks: int = 1) -> float:
         """Length of the `ticks` steps that begin at `tick` [s], exact where the last is clipped."""
         if self.stop is not None and tick + ticks >= self.ticks:
             return float(self.stop - (self.start + tick * self.step))
-        return float(self.step * ticks)
+        return self._num[1] * ticks / self._num[2]
 
 
 @runtime_checkable

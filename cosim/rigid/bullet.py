@@ -303,6 +303,7 @@ class BulletCore:
         self._linked = [(m, [link for _, link in found]) for m, found in by_multibody.items()]
         order = [k for k, _ in self._bases] + [k for found in by_multibody.values() for k, _ in found]
         self._columns = np.array(order, dtype=np.intp)
+        self._is_ordered = order == sorted(order)
         inertials = [p.inertial for p in parts if p is not None]
         self._centers = np.array([p.position for p in inertials], dtype=float).reshape(-1, 3).T.copy()
         self._axes_back = (
@@ -331,7 +332,7 @@ class BulletCore:
             self._bullet.setTimeStep(interval, **self._kw)
             self._interval = interval
         for body, force in self._floating:
-            self.apply_force(body, force)
+            self.apply_wrench(body, force, frame.ZERO, self._center(self._part(body))[0])
         for motor in self._motors.values():
             motor.update(interval)
         self._bullet.stepSimulation(**self._kw)
@@ -343,22 +344,19 @@ class BulletCore:
         bullet, kw = self._bullet, self._kw
         flat: list[float] = []
         for _, multibody in self._bases:
-            position, orientation = bullet.getBasePositionAndOrientation(multibody, **kw)
+            position, (x, y, z, w) = bullet.getBasePositionAndOrientation(multibody, **kw)
             linear, angular = bullet.getBaseVelocity(multibody, **kw)
-            flat += position
-            flat += orientation
-            flat += linear
-            flat += angular
+            flat += (*position, w, x, y, z, *linear, *angular)
         for multibody, links in self._linked:
             found = bullet.getLinkStates(multibody, links, computeLinkVelocity=1, computeForwardKinematics=1, **kw)
             for one in found:
-                flat += one[0]
-                flat += one[1]
-                flat += one[6]
-                flat += one[7]
-        state[:, self._columns] = np.array(flat).reshape(-1, BODY_ROWS).T
-        # Bullet: x, y, z, w.
-        state[3:7] = state[[6, 3, 4, 5]]
+                x, y, z, w = one[1]
+                flat += (*one[0], w, x, y, z, *one[6], *one[7])
+        read = np.array(flat).reshape(-1, BODY_ROWS).T
+        if self._is_ordered:
+            state[:] = read
+        else:
+            state[:, self._columns] = read
         if self._has_axes:
             state[3:7] = _multiply(state[3:7], self._axes_back)
         if self._has_centers:
@@ -431,17 +429,13 @@ class BulletCore:
             return self._bullet.getBasePositionAndOrientation(part.multibody, **self._kw)
         return self._bullet.getLinkState(part.multibody, part.link, 0, 1, **self._kw)[:2]
 
-    def apply_force(self, body: int, force: Vector, point: Vector | None = None) -> None:
-        """A force in the world, at a point or the centre of mass."""
+    def apply_wrench(self, body: int, force: Vector, torque: Vector, center: Vector) -> None:
+        """A force at the centre of mass and a torque, in the world."""
         part, bullet = self._part(body), self._bullet
-        if point is None:
-            point = self._center(part)[0]
-        bullet.applyExternalForce(part.multibody, part.link, force, point, bullet.WORLD_FRAME, **self._kw)
-
-    def apply_torque(self, body: int, torque: Vector) -> None:
-        """A torque in the world."""
-        part = self._part(body)
-        self._bullet.applyExternalTorque(part.multibody, part.link, torque, self._bullet.WORLD_FRAME, **self._kw)
+        if force != frame.ZERO:
+            bullet.applyExternalForce(part.multibody, part.link, force, center, bullet.WORLD_FRAME, **self._kw)
+        if torque != frame.ZERO:
+            bullet.applyExternalTorque(part.multibody, part.link, torque, bullet.WORLD_FRAME, **self._kw)
 
     def set_target(self, joint: int, target: float | None) -> None:
         """The motor's target, or back to the authored drive."""

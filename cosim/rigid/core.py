@@ -75,7 +75,7 @@ class RigidBodyCore(Protocol):
 
         build                                       once
         select                                      once
-        ( apply_force apply_torque set_target set_pose set_mass )* step read_*    per physics step
+        ( apply_wrench set_target set_pose set_mass )* step read_*    per physics step
         save restore                                between steps
         close                                       once, in every case
     """
@@ -132,12 +132,15 @@ class RigidBodyCore(Protocol):
         """Of one body's prim now, whether or not it is selected."""
         ...
 
-    def apply_force(self, body: int, force: Vector, point: Vector | None = None) -> None:
-        """A force in the world for the next step [N], at a point [m] or the centre of mass."""
-        ...
+    def apply_wrench(self, body: int, force: Vector, torque: Vector, center: Vector) -> None:
+        """A force [N] and a torque [N·m] in the world for the next step.
 
-    def apply_torque(self, body: int, torque: Vector) -> None:
-        """A torque in the world for the next step [N·m]."""
+        Args:
+            body: which.
+            force: at the centre of mass.
+            torque: free.
+            center: where the centre of mass is, world [m].
+        """
         ...
 
     def set_target(self, joint: int, target: float | None) -> None:

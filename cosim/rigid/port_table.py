@@ -233,9 +233,9 @@ class PortTable:
         """The port of an address."""
         return self._ports.get(ref)
 
-    def cell(self, port: Port) -> Cell:
-        """Where its value lives."""
-        return self._cells[port.ref]
+    def cell(self, ref: PortRef) -> Cell:
+        """Where the value of a port lives."""
+        return self._cells[ref]
 
 
 _Entry = tuple[str, tuple[PortSpec, ...], str, SourceLocation | None, int]

@@ -24,6 +24,21 @@ _EULER = {_YAW, _PITCH, _ROLL}
 _EFFORT = 2
 
 
+def _yxz() -> FloatArray:
+    """Rows over the products of w, x, y, z: R = Ry(yaw)·Rx(pitch)·Rz(roll); Diebel (2006), section 8."""
+    rows = np.zeros((5, 4, 4))
+    w, x, y, z = range(4)
+    rows[0, x, z] = rows[0, w, y] = 2.0  # sin(yaw)·cos(pitch)
+    rows[1, x, y] = rows[1, w, z] = 2.0  # sin(roll)·cos(pitch)
+    rows[2, [w, x, y, z], [w, x, y, z]] = (1.0, -1.0, -1.0, 1.0)  # cos(yaw)·cos(pitch)
+    rows[3, [w, x, y, z], [w, x, y, z]] = (1.0, -1.0, 1.0, -1.0)  # cos(roll)·cos(pitch)
+    rows[4, w, x], rows[4, y, z] = 2.0, -2.0  # sin(pitch)
+    return rows.reshape(5, 16)
+
+
+_YXZ = _yxz()
+
+
 class Sample:
     """The published values of one run.
 
@@ -31,17 +46,18 @@ class Sample:
         model: what is simulated.
         table: where ports live.
         outputs: the bound outputs, in bus order.
+        pushed: bodies whose pose is needed to apply forces.
     """
 
-    def __init__(self, model: RigidBodyModel, table: PortTable, outputs: Sequence[Port]) -> None:
+    def __init__(self, model: RigidBodyModel, table: PortTable, outputs: Sequence[Port], pushed: Sequence[int]) -> None:
         self._model = model
         self._index = {body.path: i for i, body in enumerate(model.bodies)}
-        cells = [table.cell(port) for port in outputs]
+        cells = [table.cell(port.ref) for port in outputs]
         used = {block: sorted({c.column for c in cells if c.block == block}) for block in _BLOCKS}
         self._rays = used["ray"]
         self._probes = sorted({*used["probe"], *used["sun"]})
         mounts = [model.rays[i].body for i in self._rays] + [model.probes[i].body for i in self._probes if used["sun"]]
-        bodies = sorted({*used["body"], *(self._index[path] for path in mounts if path)})
+        bodies = sorted({*used["body"], *pushed, *(self._index[path] for path in mounts if path)})
         self._column = {body: k for k, body in enumerate(bodies)}
         efforts = {c.column for c in cells if c.block == "joint" and c.row == _EFFORT}
         self.selection = Selection(tuple(bodies), tuple(used["joint"]), frozenset(efforts), bool(used["contact"]))
@@ -60,7 +76,9 @@ class Sample:
         joint_column = {joint: k for k, joint in enumerate(used["joint"])}
         columns = {"body": self._column, "joint": joint_column}
         self._gathers = _gathers(cells, self._blocks, columns)
-        self._previous: FloatArray | None = None
+        self._blocks["body"][_STATE_VALID] = 1.0
+        self._previous = np.zeros((3, len(bodies)))
+        self._has_previous = False
         self._wrapping = np.array(
             [k for joint, k in joint_column.items() if model.joints[joint].kind is JointKind.REVOLUTE], dtype=np.intp
         )
@@ -100,24 +118,25 @@ class Sample:
         core.read_bodies(state)
         if np.dot(state.ravel(), self._zeros) != 0.0:
             self._fail(state, time)
-        block[_STATE_VALID] = 1.0
-        velocity = state[VELOCITY]
-        if interval is None or self._previous is None:
-            block[_ACCELERATION] = 0.0
-            block[_ACCELERATION_VALID] = 0.0
-        else:
+        velocity, previous = state[VELOCITY], self._previous
+        if interval is not None and self._has_previous:
             # The difference of the solved velocity over the communication step.
-            block[_ACCELERATION] = (velocity - self._previous) / interval
+            acceleration = block[_ACCELERATION]
+            np.subtract(velocity, previous, out=acceleration)
+            acceleration /= interval
             block[_ACCELERATION_VALID] = 1.0
-        self._previous = velocity.copy()
+        previous[:] = velocity
+        self._has_previous = True
         if _SPEED in self._rows:
-            block[_SPEED] = np.sqrt(velocity[0] ** 2 + velocity[1] ** 2 + velocity[2] ** 2)
+            np.sqrt(np.einsum("ij,ij->j", velocity, velocity), out=block[_SPEED])
         if self._rows & _EULER:
-            w, x, y, z = state[ORIENTATION]
-            # YXZ: R = Ry(yaw)·Rx(pitch)·Rz(roll); Diebel (2006), section 8.
-            block[_YAW] = np.arctan2(2.0 * (x * z + w * y), 1.0 - 2.0 * (x * x + y * y))
-            block[_PITCH] = np.arcsin(np.clip(2.0 * (w * x - y * z), -1.0, 1.0))
-            block[_ROLL] = np.arctan2(2.0 * (x * y + w * z), 1.0 - 2.0 * (x * x + z * z))
+            q = state[ORIENTATION]
+            products = (q[:, None] * q[None]).reshape(16, -1)
+            angles = _YXZ @ products
+            np.arctan2(angles[0:2], angles[2:4], out=angles[0:2])
+            block[_YAW], block[_ROLL] = angles[0:2]
+            # Rounding may leave the domain of the arc sine by an ulp.
+            np.arcsin(np.minimum(np.maximum(angles[4], -1.0), 1.0), out=block[_PITCH])
 
     def _fail(self, state: FloatArray, time: float) -> None:
         column = int(np.flatnonzero(~np.isfinite(state).all(axis=0))[0])
@@ -196,15 +215,15 @@ class Sample:
 
     def save(self) -> Any:
         """A snapshot."""
-        previous = None if self._previous is None else self._previous.copy()
-        return {name: block.copy() for name, block in self._blocks.items()}, previous, dict(self._lights)
+        blocks = {name: block.copy() for name, block in self._blocks.items()}
+        return blocks, self._previous.copy(), self._has_previous, dict(self._lights)
 
     def restore(self, state: Any) -> None:
         """Back to a snapshot."""
-        blocks, previous, lights = state
+        blocks, previous, self._has_previous, lights = state
         for name, block in blocks.items():
             self._blocks[name][:] = block
-        self._previous = None if previous is None else previous.copy()
+        self._previous[:] = previous
         self._lights = dict(lights)
 
 
