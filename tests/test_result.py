@@ -34,7 +34,7 @@ def test_columns_by_full_and_short_names(results: Results) -> None:
 def test_unknown_and_ambiguous_names_say_what_there_is(results: Results) -> None:
     with pytest.raises(UsageError, match="column-ambiguous"):
         results["x"]
-    with pytest.raises(UsageError, match="/A.outputs:hit"):
+    with pytest.raises(UsageError, match=r"/A\.outputs:hit"):
         results["y"]
 
 
