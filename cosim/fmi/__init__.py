@@ -1,1 +1,8 @@
-"""fmi"""
+"""The FMU host: open, run and free FMUs of any vendor."""
+
+from __future__ import annotations
+
+from cosim.fmi.component import FmuComponent
+from cosim.fmi.library import Fmu, open_fmu
+
+__all__ = ["Fmu", "FmuComponent", "open_fmu"]

@@ -1,0 +1,516 @@
+"""An FMU as a component of the co-simulation."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from cosim.component import Causality, Experiment, FloatArray, Port, PortRef, StepStatus, Variability
+from cosim.diagnostic import Diagnostic, DiagnosticLog, FmuError, Severity, SourceLocation, StepError
+from cosim.fmi.description import Capabilities, Variable
+from cosim.fmi.exchange import InexactValue, InputBlock, OutputBlock, ValueBlock, blocks, to_elements
+from cosim.fmi.fmi2 import Fmi2Instance
+from cosim.fmi.fmi3 import Fmi3Instance
+from cosim.fmi.instance import DISCARD, FATAL, WARNING, Instance
+from cosim.fmi.library import Fmu, load_library
+from cosim.fmi.log import FmuLog, LogLine, status_name
+from cosim.fmi.ports import Binding, PortTable
+
+_Text = str | bytes
+
+
+class FmuComponent:
+    """One instance of an FMU.
+
+    Args:
+        fmu: from `open_fmu`.
+        name: prim path.
+        variables: port name → FMU variable name, where the alias rule does not serve.
+        period: communication period [s]; None follows the base step.
+        where: what authored the component.
+        log: gets names that clash or do not exist, and what the FMU warns of.
+    """
+
+    def __init__(
+        self,
+        fmu: Fmu,
+        name: str,
+        *,
+        variables: Mapping[str, str] | None = None,
+        period: Fraction | None = None,
+        where: SourceLocation | None = None,
+        log: DiagnosticLog,
+    ) -> None:
+        self.fmu = fmu
+        self.where = where
+        self._name = name
+        self._period = period
+        self._diagnostics = log
+        self._table = PortTable(fmu.description, name, fmu.path.name, variables or {}, where, log)
+        self._log = FmuLog()
+        self._instance: Instance | None = None
+        self._experiment: Experiment | None = None
+        self._initialized = False
+        self._failed = False
+        self._closed = False
+        self._time = 0.0
+        self._end_tick: int | None = None
+        self._interval = (0, 0.0)
+        self._inputs: tuple[Binding, ...] = ()
+        self._outputs: tuple[Binding, ...] = ()
+        self._text_inputs: tuple[Binding, ...] = ()
+        self._text_outputs: tuple[Binding, ...] = ()
+        self._parameters: list[list[Any]] = []
+        self._input_blocks: list[InputBlock] = []
+        self._output_blocks: list[OutputBlock] = []
+        self._own = np.zeros(0)
+        self._zeros_in = np.zeros(0)
+        self._zeros_out = np.zeros(0)
+        self._states: weakref.WeakSet[FmuState] = weakref.WeakSet()
+
+    # ---- description
+
+    @property
+    def name(self) -> str:
+        """The prim path."""
+        return self._name
+
+    @property
+    def period(self) -> Fraction | None:
+        """Communication period [s]; None follows the base step."""
+        return self._period
+
+    @property
+    def messages(self) -> tuple[LogLine, ...]:
+        """The last messages of the FMU, oldest first."""
+        return tuple(self._log.lines)
+
+    def ports(self) -> Iterable[Port]:
+        """Every port, sorted; internal quantities of a very large FMU are found but not listed."""
+        return iter(self._table)
+
+    def find(self, ref: PortRef) -> Port | None:
+        """The port of this address."""
+        return self._table.find(ref)
+
+    def dependencies(self, output: PortRef) -> frozenset[PortRef] | None:
+        """Inputs that this output depends on at the same instant, by the FMU's model structure."""
+        if self._table.find(output) is None:
+            return None
+        names = self.fmu.description.dependencies.get(self._table.binding(output).variable.name)
+        if names is None:
+            return None
+        return frozenset(ref for name in names for ref in self._table.inputs_of(name))
+
+    def bind(self, inputs: Sequence[Port], outputs: Sequence[Port]) -> None:
+        """Fix which inputs will be written and which outputs will be read, and their order."""
+        for port in (*inputs, *outputs):
+            self._table.check_type(port)
+        ins = [self._table.binding(p.ref) for p in inputs]
+        outs = [self._table.binding(p.ref) for p in outputs]
+        self._inputs = tuple(b for b in ins if b.port.type.is_numeric)
+        self._outputs = tuple(b for b in outs if b.port.type.is_numeric)
+        self._text_inputs = tuple(b for b in ins if not b.port.type.is_numeric)
+        self._text_outputs = tuple(b for b in outs if not b.port.type.is_numeric)
+
+    # ---- life cycle
+
+    def enter_initialization(self, experiment: Experiment, start_values: Sequence[tuple[Port, Any]]) -> None:
+        """Instantiate, write start values of parameters and inputs, enter initialization mode.
+
+        Raises:
+            FmuError: the FMU cannot be loaded or instantiated.
+            StepError: a value does not fit, or the FMU refuses it.
+        """
+        interface = self._interface()
+        self._experiment = experiment
+        self._time = experiment.time(0)
+        self._end_tick = None if experiment.stop is None else experiment.ticks
+        library = load_library(self.fmu, interface)
+        kind = Fmi2Instance if self.fmu.description.major == 2 else Fmi3Instance
+        instance = self._instance = kind(self.fmu, interface, library, self._name, self._log)
+        self._prepare(instance)
+        by_causality: dict[bool, list[tuple[Binding, Any]]] = {True: [], False: []}
+        structural = []
+        for port, value in start_values:
+            self._table.check_type(port)
+            binding = self._table.binding(port.ref)
+            if port.causality is Causality.STRUCTURAL_PARAMETER:
+                structural.append((binding, value))
+            else:
+                by_causality[port.causality is Causality.INPUT].append((binding, value))
+        self._refuse_structural(structural)
+        self._write_start(by_causality[False])
+        stop = None if experiment.stop is None else float(experiment.stop)
+        call, status = instance.enter_initialization(self._time, stop, experiment.tolerance)
+        self._check(call, status)
+        self._write_start(by_causality[True])
+        self._fill_own()
+
+    def exit_initialization(self) -> None:
+        """Leave initialization mode."""
+        self._check("ExitInitializationMode", self._running().exit_initialization())
+        self._initialized = True
+
+    def step(self, tick: int, ticks: int) -> StepStatus:
+        """Advance from `tick` over `ticks` base steps.
+
+        Raises:
+            StepError: the FMU answered with anything but OK and Warning.
+        """
+        instance, experiment = self._instance, self._experiment
+        if instance is None or experiment is None or self._failed:
+            self._running()
+            raise AssertionError
+        time = self._time = experiment.time(tick)
+        status = instance.step(time, self._step_size(tick, ticks))
+        if status > WARNING or status < 0:
+            reason = instance.stop_reason() if status == DISCARD else ""
+            self._check("DoStep", status, reason)
+        self._time = experiment.time(tick + ticks)
+        return StepStatus.OK if status == 0 else StepStatus.WARNING
+
+    def close(self) -> None:
+        """End and free the instance. Idempotent."""
+        if self._closed:
+            return
+        self._closed = True
+        instance, self._instance = self._instance, None
+        if instance is None:
+            return
+        for state in list(self._states):
+            state.free()
+        status = 0
+        try:
+            if self._initialized and not self._failed:
+                status = instance.terminate()
+        finally:
+            if status == FATAL:
+                instance.abandon()
+            else:
+                instance.free()
+        if status > WARNING:
+            self._diagnostics.warning(
+                "fmu-terminate-failed", f"{self._name} answered Terminate with {status_name(status)}", self.where
+            )
+
+    # ---- values
+
+    def set_inputs(self, values: FloatArray) -> None:
+        """Write the bound inputs; NaN gives an input back to its own value.
+
+        Raises:
+            StepError: a value does not fit the type of its variable.
+        """
+        if np.dot(values, self._zeros_in) != 0.0:
+            values = np.where(np.isnan(values), self._own, values)
+        for block in self._input_blocks:
+            try:
+                status = block.write(values)
+            except InexactValue as error:
+                raise self._inexact(self._inputs[int(block.outside[error.position])].port, error) from None
+            if status:
+                self._check(f"Set{block.block.call_type}", status)
+        if self._parameters:
+            self._follow_parameters(values)
+
+    def get_outputs(self, values: FloatArray) -> None:
+        """Fill in the bound outputs.
+
+        Raises:
+            StepError: an output is not finite.
+        """
+        for block in self._output_blocks:
+            status = block.call()
+            if status:
+                self._check(f"Get{block.block.call_type}", status)
+            try:
+                block.read(values)
+            except InexactValue as error:
+                raise self._inexact(self._outputs[int(block.outside[error.position])].port, error) from None
+        # Zero times NaN or infinity is NaN; before the end of initialization values may still be undefined.
+        if self._initialized and np.dot(values, self._zeros_out) != 0.0:
+            self._report_not_finite(values)
+
+    def get_text(self) -> list[Any]:
+        """Values of the bound String and Binary outputs, in the order given to `bind`."""
+        return [self._read_text(binding) for binding in self._text_outputs]
+
+    def set_text(self, values: Sequence[Any]) -> None:
+        """Write the bound String and Binary inputs, in the order given to `bind`; None leaves one as it is."""
+        for binding, value in zip(self._text_inputs, values, strict=True):
+            if value is not None:
+                self._write_one(binding, value)
+
+    def hold(self, port: Port, value: Any) -> None:
+        """Keep an unbound input or a tunable parameter at a value until `release`.
+
+        Raises:
+            StepError: the value cannot be changed now.
+        """
+        self._table.check_type(port)
+        if self._initialized and port.causality is not Causality.INPUT and port.variability is not Variability.TUNABLE:
+            raise StepError.of(
+                "fmu-parameter-fixed",
+                f"{port.ref} is a {port.variability} {port.causality}: it cannot change after initialization",
+                port.where,
+                hint="give it before the run, or declare it tunable in the model",
+            )
+        self._write_one(self._table.binding(port.ref), value)
+
+    def release(self, port: Port) -> None:
+        """Give an unbound input or a parameter back to its declared start value."""
+        self._table.check_type(port)
+        if port.start is None:
+            raise StepError.of("fmu-start-missing", f"{port.ref} declares no start value to go back to", port.where)
+        self._write_one(self._table.binding(port.ref), port.start)
+
+    # ---- state
+
+    def save(self) -> FmuState:
+        """A snapshot for `restore`; it is freed with its last reference, or when the component closes.
+
+        Raises:
+            StepError: the FMU cannot save its state.
+        """
+        instance = self._running()
+        if not instance.interface.save_state:
+            raise StepError.of(
+                "fmu-state-unsupported",
+                f"{self._name} cannot save its state: {self.fmu.path.name} does not declare canGetAndSetFMUstate",
+                self.where,
+            )
+        status, pointer = instance.get_state()
+        self._check(f"Get{instance.state_name}", status)
+        if pointer is None:
+            raise self._failure("fmu-call-failed", f"Get{instance.state_name} gave no state")
+        instance.keep_states()
+        state = FmuState(instance, pointer, self._time)
+        self._states.add(state)
+        return state
+
+    def restore(self, state: FmuState) -> None:
+        """Return to a snapshot."""
+        instance = self._running()
+        if not state.is_of(instance):
+            raise StepError.of("fmu-state-foreign", f"the snapshot is not one of {self._name} in this run", self.where)
+        self._check(f"Set{instance.state_name}", instance.set_state(state.pointer))
+        self._time = state.time
+
+    # ---- inside
+
+    def _interface(self) -> Capabilities:
+        interface = self.fmu.description.co_simulation
+        if interface is None:
+            raise FmuError.of("fmu-interface-missing", f"{self.fmu.path.name} has no co-simulation", self.where)
+        return interface
+
+    def _running(self) -> Instance:
+        if self._instance is None or self._failed:
+            what = "failed before" if self._failed else "is closed" if self._closed else "is not initialized"
+            raise StepError.of("fmu-not-running", f"{self._name} {what}", self.where)
+        return self._instance
+
+    def _step_size(self, tick: int, ticks: int) -> float:
+        assert self._experiment is not None
+        if self._end_tick is not None and tick + ticks >= self._end_tick:
+            return self._experiment.interval(tick, ticks)
+        if self._interval[0] != ticks:
+            self._interval = (ticks, float(self._experiment.step * ticks))
+        return self._interval[1]
+
+    def _prepare(self, instance: Instance) -> None:
+        """Buffers and calls for the bound ports."""
+        major, handle = instance.major, instance.handle
+        followed = [b.port.causality is not Causality.INPUT for b in self._inputs]
+        driven = [k for k, follows in enumerate(followed) if not follows]
+        n = len(self._inputs)
+        self._input_blocks = [
+            InputBlock(block, np.array(driven, dtype=np.intp)[outside], inside, n)
+            for block, outside, inside in blocks(
+                handle,
+                instance.setter,
+                [(self._inputs[k].variable, self._inputs[k].position) for k in driven],
+                major,
+            )
+        ]
+        self._output_blocks = [
+            OutputBlock(block, outside, inside, len(self._outputs))
+            for block, outside, inside in blocks(
+                handle, instance.getter, [(b.variable, b.position) for b in self._outputs], major
+            )
+        ]
+        # A parameter is on the bus only where someone reads it there; it is written when it changes.
+        self._parameters = [[k, b, None] for k, b in enumerate(self._inputs) if followed[k]]
+        self._zeros_in, self._zeros_out = np.zeros(n), np.zeros(len(self._outputs))
+        self._own = np.array(
+            [b.port.start if isinstance(b.port.start, float | int) else np.nan for b in self._inputs], dtype=float
+        )
+
+    def _fill_own(self) -> None:
+        """What unbound elements of bound arrays, and inputs that nothing drives, go on with."""
+        instance = self._running()
+        for block in self._input_blocks:
+            values = block.block
+            if all(v.start for v in values.variables) and len(values.variables) == values.buffer.size:
+                continue
+            current = ValueBlock(instance.handle, instance.getter(values.call_type), values.variables, instance.major)
+            self._check(f"Get{values.call_type}", current.call())
+            values.buffer[:] = current.buffer
+            own = current.buffer[block.inside].astype(float)
+            self._own[block.outside] = np.where(np.isnan(self._own[block.outside]), own, self._own[block.outside])
+
+    def _follow_parameters(self, values: FloatArray) -> None:
+        for entry in self._parameters:
+            index, binding, last = entry
+            value = float(values[index])
+            if value == last or value != value:
+                continue
+            if last is None and not self._initialized:
+                entry[2] = value  # its start value was written on entering
+                continue
+            entry[2] = value
+            if last is not None:
+                self.hold(binding.port, value)
+
+    def _refuse_structural(self, values: Sequence[tuple[Binding, Any]]) -> None:
+        for binding, value in values:
+            if value != binding.port.start:
+                raise FmuError.of(
+                    "fmu-structural-unsupported",
+                    f"{binding.port.ref} is a structural parameter: it stays at {binding.port.start}, since array "
+                    "sizes are fixed when the stage is read",
+                    binding.port.where,
+                )
+
+    def _write_start(self, values: Sequence[tuple[Binding, Any]]) -> None:
+        """Write start values; the elements of one array go together."""
+        by_variable: dict[str, list[tuple[Binding, Any]]] = {}
+        for binding, value in values:
+            by_variable.setdefault(binding.variable.name, []).append((binding, value))
+        for group in by_variable.values():
+            variable = group[0][0].variable
+            content: list[Any] = list(variable.start) or [None] * variable.size
+            for binding, value in group:
+                content[binding.position] = value
+            if any(c is None for c in content):
+                raise FmuError.of(
+                    "fmu-start-missing",
+                    f"{group[0][0].port.ref} is an element of {variable.name!r}, which declares no start value: "
+                    "give a value for every element",
+                    self.where,
+                )
+            self._write(variable, content, group[0][0].port)
+
+    def _write_one(self, binding: Binding, value: Any) -> None:
+        """Write one element now, keeping the rest of its array and of its block."""
+        variable = binding.variable
+        if not variable.dimensions:
+            content = [value]
+        elif variable.call_type.is_text:
+            status, content = self._running().get_text(variable)
+            self._check(f"Get{variable.call_type}", status)
+        else:
+            content = self._read(variable)
+        content[binding.position] = value
+        self._write(variable, content, binding.port)
+        for block in self._input_blocks:
+            at = block.block.offsets.get(variable.name)
+            if at is not None:
+                block.block.buffer[at : at + variable.size] = content
+
+    def _read(self, variable: Variable) -> list[float]:
+        instance = self._running()
+        block = ValueBlock(instance.handle, instance.getter(variable.call_type), [variable], instance.major)
+        self._check(f"Get{variable.call_type}", block.call())
+        return [float(v) for v in block.buffer]
+
+    def _write(self, variable: Variable, content: Sequence[Any], port: Port) -> None:
+        instance = self._running()
+        if variable.call_type.is_text:
+            status = instance.set_text(variable, content)
+        else:
+            block = ValueBlock(instance.handle, instance.setter(variable.call_type), [variable], instance.major)
+            values = np.array(content, dtype=float)
+            try:
+                block.buffer[:] = to_elements(variable.call_type, variable.port_type, values, block.buffer.dtype)
+            except InexactValue as error:
+                raise self._inexact(port, error) from None
+            status = block.call()
+        self._check(f"Set{variable.call_type}", status, f"port {port.ref}")
+
+    def _read_text(self, binding: Binding) -> _Text:
+        status, values = self._running().get_text(binding.variable)
+        self._check(f"Get{binding.variable.call_type}", status)
+        return values[binding.position]
+
+    # ---- failures
+
+    def _check(self, call: str, status: int, detail: str = "") -> None:
+        """OK and Warning go on; everything else ends the run."""
+        if 0 <= status <= WARNING:
+            return
+        instance = self._instance
+        self._failed = True
+        if instance is not None and status == FATAL:
+            instance.abandon()  # FMI forbids any further call, also FreeInstance
+        code = "fmu-step-discarded" if status == DISCARD and call == "DoStep" else "fmu-call-failed"
+        prefix = f"fmi{self.fmu.description.major}"
+        raise self._failure(
+            code, f"{prefix}{call} was answered with {status_name(status)}" + (f" ({detail})" if detail else "")
+        )
+
+    def _failure(self, code: str, what: str) -> StepError:
+        message = f"{self._name} ({self.fmu.path.name}) at t = {self._time:.9g} s: {what}"
+        said = self._log.tail()
+        if said:
+            message += "; the FMU said:" + "".join(f"\n    {line}" for line in said)
+        return StepError(Diagnostic(Severity.ERROR, code, message, self.where))
+
+    def _inexact(self, port: Port, error: InexactValue) -> StepError:
+        return StepError.of(
+            "fmu-value-inexact",
+            f"{port.ref} would be {error.value!r} at t = {self._time:.9g} s, which {error.what}",
+            port.where or self.where,
+            hint="round it in the program that publishes it, or make the variable a Real",
+        )
+
+    def _report_not_finite(self, values: FloatArray) -> None:
+        wrong = np.flatnonzero(~np.isfinite(values))
+        port = self._outputs[int(wrong[0])].port
+        others = f" (and {len(wrong) - 1} other outputs)" if len(wrong) > 1 else ""
+        self._failed = True
+        raise self._failure("fmu-nan", f"output {port.ref} is {values[wrong[0]]}{others}, with status OK")
+
+
+@dataclass(eq=False)
+class FmuState:
+    """A saved state of one instance.
+
+    Attributes:
+        pointer: the FMU's own copy.
+        time: the communication point of the state [s].
+    """
+
+    _instance: Instance
+    pointer: int
+    time: float
+    _is_live: bool = True
+
+    def is_of(self, instance: Instance) -> bool:
+        """Whether the state belongs to this instance and was not freed."""
+        return self._is_live and self._instance is instance
+
+    def free(self) -> None:
+        """Give the copy back to the FMU."""
+        if self._is_live:
+            self._is_live = False
+            self._instance.free_state(self.pointer)
+
+    def __del__(self) -> None:
+        self.free()
