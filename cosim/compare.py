@@ -1,0 +1,309 @@
+"""Comparing a trace with a reference trace.
+
+Two levels. `exact` is for the same binary and step: every value equals the reference to 1e-9 of its
+column's size. `tube` is for another tool or step: continuous columns stay in a tube around the
+reference, discrete ones have their reference value within an event window.
+
+The tube at time t spans the reference's minimum to maximum over [t − dx, t + dx], widened by
+absolute + relative·max(range, nominal); dx is a number of reference samples. Where the reference
+repeats a time (an event) both its left and right values count.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cosim.component import FloatArray, PortType
+from cosim.diagnostic import Diagnostic, Severity, TraceMismatch
+from cosim.result import Results
+
+EXACT_RELATIVE = 1e-9
+
+
+class Level(enum.StrEnum):
+    """How strict a comparison is."""
+
+    EXACT = "exact"
+    TUBE = "tube"
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """Of the tube.
+
+    Attributes:
+        relative: of max(range, nominal) of the reference column.
+        absolute: [unit of the column].
+        samples: half width in time of the tube and of the event window, in reference samples.
+    """
+
+    relative: float = 2e-3
+    absolute: float = 1e-12
+    samples: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnComparison:
+    """What came of one column.
+
+    Attributes:
+        name: of the reference column.
+        unit: "" if undeclared.
+        discrete: whether values were compared exactly, with an event window.
+        samples: values compared.
+        violations: values outside.
+        worst_ratio: largest distance from the reference over the tolerance; at most 1 passes. For a discrete
+            column 0 or inf.
+        first_time: of the first violation [s]; None if there is none.
+        first_value: what the trace has there.
+        first_low: lower bound there.
+        first_high: upper bound there.
+    """
+
+    name: str
+    unit: str
+    discrete: bool
+    samples: int
+    violations: int = 0
+    worst_ratio: float = 0.0
+    first_time: float | None = None
+    first_value: float | None = None
+    first_low: float | None = None
+    first_high: float | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether every value is inside."""
+        return self.violations == 0
+
+    def __str__(self) -> str:
+        if self.passed:
+            return f"{self.name}: ok, {self.worst_ratio:.3g} of its tolerance"
+        return (
+            f"{self.name}: {self.violations} of {self.samples} values outside, first {self.first_value:.9g} at "
+            f"t = {self.first_time:.9g} s, where {self.first_low:.9g} … {self.first_high:.9g} was expected"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What came of a comparison.
+
+    Attributes:
+        level: how strict it was.
+        columns: one per reference column that could be compared, in the order of the reference.
+        structure: what is wrong before any value is looked at.
+    """
+
+    level: Level
+    columns: tuple[ColumnComparison, ...]
+    structure: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether the trace agrees with the reference."""
+        return not self.structure and all(c.passed for c in self.columns)
+
+    @property
+    def failures(self) -> tuple[ColumnComparison, ...]:
+        """Columns that differ, earliest first."""
+        return tuple(sorted((c for c in self.columns if not c.passed), key=lambda c: (c.first_time or 0.0, c.name)))
+
+    def raise_failed(self) -> None:
+        """Raise what differs.
+
+        Raises:
+            TraceMismatch: the trace does not agree.
+        """
+        if self.passed:
+            return
+        texts = [*self.structure, *(str(c) for c in self.failures)]
+        raise TraceMismatch(*(Diagnostic(Severity.ERROR, "trace-mismatch", text) for text in texts))
+
+    def __str__(self) -> str:
+        lines = [*self.structure, *(str(c) for c in self.failures)]
+        good = sum(c.passed for c in self.columns)
+        return "\n".join([*lines, f"{good} of {len(self.columns)} columns agree ({self.level})"])
+
+
+def compare(
+    result: Results,
+    reference: Results,
+    *,
+    level: Level | str = Level.TUBE,
+    tolerance: Tolerance | None = None,
+    columns: Sequence[str] | None = None,
+) -> Comparison:
+    """Compare a trace with a reference.
+
+    Args:
+        result: the trace.
+        reference: what it should be.
+        level: exact or tube.
+        tolerance: of the tube.
+        columns: names of reference columns; None takes all of them.
+    """
+    level, tolerance = Level(level), tolerance or Tolerance()
+    names = tuple(columns) if columns is not None else reference.names
+    structure = _structure(result, reference, names, level)
+    if structure:
+        return Comparison(level, (), tuple(structure))
+    found = []
+    for name in names:
+        actual, expected = result[name], reference[name]
+        discrete = _is_discrete(result, reference, name)
+        unit = reference.unit(name) or result.unit(name)
+        if level is Level.EXACT:
+            size = max(float(np.abs(expected).max(initial=0.0)), 1e-300)
+            band = np.zeros_like(expected) if discrete else np.full_like(expected, EXACT_RELATIVE * size)
+            found.append(_judge(name, unit, discrete, result.time, actual, expected, expected, band))
+        else:
+            window = tolerance.samples * _sample(reference.time)
+            if discrete:
+                found.append(_judge_discrete(name, unit, result, reference, window))
+            else:
+                low, high = tube(reference.time, expected, result.time, window)
+                size = tolerance.relative * float(np.ptp(expected)) + tolerance.absolute
+                band = np.full_like(actual, size)
+                found.append(_judge(name, unit, False, result.time, actual, low, high, band))
+    return Comparison(level, tuple(found))
+
+
+def tube(time: FloatArray, values: FloatArray, at: FloatArray, window: float) -> tuple[FloatArray, FloatArray]:
+    """Minimum and maximum of a piecewise linear reference over [t − window, t + window].
+
+    Args:
+        time: of the reference [s], shape (n,), not decreasing.
+        values: shape (n,).
+        at: times t [s], shape (m,).
+        window: half width [s].
+
+    Returns:
+        Lower and upper bounds, shape (m,) each.
+    """
+    first = np.searchsorted(time, at - window, side="left")
+    last = np.searchsorted(time, at + window, side="right")
+    low, high = np.empty(len(at)), np.empty(len(at))
+    # Left and right limits at the window's ends.
+    ends = [_interpolate(time, values, np.clip(at + s * window, time[0], time[-1])) for s in (-1.0, 1.0)]
+    for k, (a, b) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
+        inside = values[a:b]
+        low[k] = inside.min(initial=np.inf)
+        high[k] = inside.max(initial=-np.inf)
+    for end in ends:
+        np.minimum(low, end, out=low)
+        np.maximum(high, end, out=high)
+    return low, high
+
+
+def _interpolate(time: FloatArray, values: FloatArray, at: FloatArray) -> FloatArray:
+    return np.asarray(np.interp(at, time, values), dtype=np.float64)
+
+
+# ---- the structural gate
+
+
+def _structure(result: Results, reference: Results, names: Sequence[str], level: Level) -> list[str]:
+    wrong = []
+    for label, trace in (("the trace", result), ("the reference", reference)):
+        if len(trace) < 2:
+            wrong.append(f"{label} has {len(trace)} rows")
+            continue
+        if not np.all(np.isfinite(trace.time)) or np.any(np.diff(trace.time) < 0):
+            wrong.append(f"{label} has times that are not finite or go backwards")
+    if not names:
+        wrong.append("the reference has no columns")
+    if wrong:
+        return wrong
+    missing = [n for n in names if n not in result]
+    if missing:
+        wrong.append(f"the trace has no column {', '.join(missing[:6])}" + (" …" if len(missing) > 6 else ""))
+    for label, trace in (("the trace", result), ("the reference", reference)):
+        wrong += [
+            f"{label} has {n} that is not finite, first at t = {trace.time[np.flatnonzero(bad)[0]]:.9g} s"
+            for n in names
+            if n in trace and (bad := ~np.isfinite(trace[n])).any()
+        ]
+    slack = 1e-9 * max(1.0, abs(float(reference.time[-1])))
+    for label, a, b in (
+        ("begins", result.time[0], reference.time[0]),
+        ("ends", result.time[-1], reference.time[-1]),
+    ):
+        if abs(a - b) > slack:
+            wrong.append(f"the trace {label} at {a:.9g} s and the reference at {b:.9g} s")
+    same = len(result) == len(reference) and bool(np.allclose(result.time, reference.time, rtol=0.0, atol=slack))
+    if level is Level.EXACT and not wrong and not same:
+        wrong.append(f"the trace has {len(result)} rows at other times than the reference's {len(reference)}")
+    return wrong
+
+
+def _is_discrete(result: Results, reference: Results, name: str) -> bool:
+    kinds = {trace.columns[trace.column(name)].type for trace in (result, reference)}
+    return bool(kinds & {PortType.INTEGER, PortType.BOOLEAN, PortType.ENUMERATION})
+
+
+def _sample(time: FloatArray) -> float:
+    steps = np.diff(time)
+    return float(np.median(steps[steps > 0]))
+
+
+# ---- judging
+
+
+def _judge(
+    name: str,
+    unit: str,
+    discrete: bool,
+    time: FloatArray,
+    actual: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    band: FloatArray,
+) -> ColumnComparison:
+    outside = np.maximum(np.maximum(low - actual, actual - high), 0.0)
+    bad = np.flatnonzero(outside > band)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(outside > 0.0, outside / band, 0.0)
+    worst = float(ratio.max(initial=0.0))
+    if not bad.size:
+        return ColumnComparison(name, unit, discrete, len(actual), worst_ratio=worst)
+    k = int(bad[0])
+    return ColumnComparison(
+        name,
+        unit,
+        discrete,
+        len(actual),
+        int(bad.size),
+        worst,
+        float(time[k]),
+        float(actual[k]),
+        float(low[k] - band[k]),
+        float(high[k] + band[k]),
+    )
+
+
+def _judge_discrete(name: str, unit: str, result: Results, reference: Results, window: float) -> ColumnComparison:
+    """Each value of the trace must occur in the reference within the window, and the other way round."""
+    slack = window * (1.0 + 1e-9)
+    found = []
+    for one, other in ((result, reference), (reference, result)):
+        values, others = one[name], other[name]
+        first = np.searchsorted(other.time, one.time - slack, side="left")
+        last = np.searchsorted(other.time, one.time + slack, side="right")
+        # The value that holds when the window opens.
+        first = np.maximum(first - 1, 0)
+        for k, (a, b) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
+            if not np.any(others[a:b] == values[k]):
+                found.append((float(one.time[k]), one is result, k))
+    if not found:
+        return ColumnComparison(name, unit, True, len(result))
+    time, is_trace, k = min(found)
+    nearest = int(np.searchsorted((reference if is_trace else result).time, time).clip(0, None))
+    here = float(result[name][k]) if is_trace else float(result[name][min(nearest, len(result) - 1)])
+    there = float(reference[name][min(nearest, len(reference) - 1)]) if is_trace else float(reference[name][k])
+    count = len(found)
+    return ColumnComparison(name, unit, True, len(result), count, float("inf"), time, here, there, there)

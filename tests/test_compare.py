@@ -1,0 +1,149 @@
+"""What a comparison must catch and what it must let pass."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cosim.compare import Level, Tolerance, compare, tube
+from cosim.component import PortType
+from cosim.diagnostic import TraceMismatch
+from cosim.result import Column, Results
+
+TIME = np.linspace(0.0, 10.0, 1001)
+SIGNALS = {
+    "sine": np.sin(2.0 * TIME),
+    "decay": 3.0 * np.exp(-0.4 * TIME) + 1.0,
+    "ramps": np.interp(TIME, [0, 3, 4, 8, 10], [0.0, 2.0, -1.0, -1.0, 5.0]),
+}
+RNG = np.random.default_rng(7)
+
+
+def results(values, time=TIME, type=PortType.REAL, name="/A.outputs:y"):
+    return Results(time, np.asarray(values, float).reshape(-1, 1), (Column(name, type=type),))
+
+
+def spike(y):
+    y = y.copy()
+    y[400] += 0.5 * np.ptp(y)
+    return y
+
+
+def nan_tail(y):
+    y = y.copy()
+    y[800:] = np.nan
+    return y
+
+
+CAUGHT = {
+    "offset of 5 %": lambda y: y + 0.05 * np.ptp(y),
+    "gain of 2 %": lambda y: 1.02 * y,
+    "one spike of 50 %": spike,
+    "delay of 5 samples": lambda y: np.concatenate([np.full(5, y[0]), y[:-5]]),
+    "NaN tail": nan_tail,
+    "all NaN": lambda y: np.full_like(y, np.nan),
+}
+
+
+@pytest.mark.parametrize("signal", SIGNALS)
+@pytest.mark.parametrize("mutation", CAUGHT)
+@pytest.mark.parametrize("level", list(Level))
+def test_mutation_is_caught(signal, mutation, level):
+    y = SIGNALS[signal]
+    assert not compare(results(CAUGHT[mutation](y)), results(y), level=level).passed
+
+
+@pytest.mark.parametrize("signal", SIGNALS)
+@pytest.mark.parametrize("level", list(Level))
+def test_truncation_is_caught(signal, level):
+    y = SIGNALS[signal]
+    found = compare(results(y[:801], TIME[:801]), results(y), level=level)
+    assert not found.passed
+    assert "ends at 8 s" in str(found)
+
+
+@pytest.mark.parametrize("signal", SIGNALS)
+def test_noise_and_half_the_sample_rate_pass(signal):
+    y = SIGNALS[signal]
+    noise = 1e-6 * np.ptp(y) * RNG.standard_normal(len(y))
+    assert compare(results(y + noise), results(y)).passed
+    assert compare(results(y[::2], TIME[::2]), results(y)).passed
+    assert not compare(results(y[::2], TIME[::2]), results(y), level="exact").passed
+    assert compare(results(y), results(y), level="exact").passed
+
+
+def test_missing_column_is_caught_and_order_does_not_matter():
+    both = Results(TIME, np.stack([SIGNALS["sine"], SIGNALS["decay"]], 1), (Column("a"), Column("b")))
+    turned = Results(TIME, both.values[:, ::-1], both.columns[::-1])
+    assert compare(turned, both, level="exact").passed
+    found = compare(Results(TIME, both.values[:, :1], both.columns[:1]), both)
+    assert not found.passed
+    assert "no column b" in str(found)
+
+
+def test_no_common_column_and_empty_traces_fail():
+    assert not compare(results(SIGNALS["sine"], name="x"), results(SIGNALS["sine"], name="y")).passed
+    empty = Results(np.zeros(0), np.zeros((0, 1)), (Column("/A.outputs:y"),))
+    assert not compare(empty, empty).passed
+    assert not compare(results(SIGNALS["sine"]), results(SIGNALS["sine"]), columns=()).passed
+
+
+def test_repeated_times_are_events_and_backward_times_are_wrong():
+    time = np.array([0.0, 1.0, 1.0, 2.0])
+    y = np.array([0.0, 1.0, 5.0, 6.0])
+    assert compare(results(y, time), results(y, time)).passed
+    # A trace with either limit at the event agrees.
+    dense = np.array([0.0, 0.5, 1.0, 1.5, 2.0])
+    assert compare(results([0, 0.5, 5, 5.5, 6], dense), results(y, time)).passed
+    backwards = np.array([0.0, 1.0, 0.9, 2.0])
+    assert not compare(results(y, backwards), results(y, time)).passed
+
+
+@pytest.mark.parametrize("kind", [PortType.BOOLEAN, PortType.INTEGER, PortType.ENUMERATION])
+def test_events_have_a_window_of_samples(kind):
+    y = (TIME >= 4.0).astype(float)
+    late = np.concatenate([[0.0], y[:-1]])
+    very_late = np.concatenate([np.zeros(3), y[:-3]])
+    assert compare(results(late, type=kind), results(y, type=kind)).passed
+    assert not compare(results(late, type=kind), results(y, type=kind), level="exact").passed
+    found = compare(results(very_late, type=kind), results(y, type=kind))
+    assert not found.passed
+    assert found.columns[0].first_time == pytest.approx(4.01, abs=0.011)
+    assert compare(results(very_late, type=kind), results(y, type=kind), tolerance=Tolerance(samples=3)).passed
+
+
+def test_a_lost_pulse_is_caught():
+    y = ((TIME >= 4.0) & (TIME < 4.2)).astype(float)
+    assert not compare(results(np.zeros_like(y), type=PortType.BOOLEAN), results(y, type=PortType.BOOLEAN)).passed
+
+
+def test_report_names_time_value_and_bounds():
+    y = SIGNALS["sine"]
+    found = compare(results(spike(y)), results(y))
+    assert "first" in str(found)
+    assert found.columns[0].first_time == pytest.approx(4.0)
+    assert found.columns[0].violations == 1
+    assert found.columns[0].worst_ratio > 100
+    with pytest.raises(TraceMismatch, match="trace-mismatch"):
+        found.raise_failed()
+    compare(results(y), results(y)).raise_failed()
+
+
+def test_constant_column_passes_and_a_deviation_is_caught():
+    y = np.full_like(TIME, 2.0)
+    assert compare(results(y), results(y)).passed
+    assert not compare(results(y + 1e-6), results(y)).passed
+
+
+def test_tube_is_the_envelope_of_a_brute_force_scan():
+    time = np.sort(RNG.uniform(0, 1, 40))
+    values = RNG.standard_normal(40)
+    at = np.linspace(time[0], time[-1], 57)
+    low, high = tube(time, values, at, 0.07)
+    for k, t in enumerate(at):
+        fine = np.linspace(max(t - 0.07, time[0]), min(t + 0.07, time[-1]), 4001)
+        y = np.interp(fine, time, values)
+        assert low[k] <= y.min() + 1e-12
+        assert high[k] >= y.max() - 1e-12
+        assert low[k] == pytest.approx(y.min(), abs=0.05)
+        assert high[k] == pytest.approx(y.max(), abs=0.05)
