@@ -383,7 +383,7 @@ class FmuComponent:
             if value != binding.port.start:
                 raise FmuError.of(
                     "fmu-structural-unsupported",
-                    f"{binding.port.ref} is a structural parameter: it stays at {binding.port.start}, since array "
+                    f"{binding.port.ref} is a structural parameter: it stays at {binding.port.start!r}, since array "
                     "sizes are fixed when the stage is read",
                     binding.port.where,
                 )

@@ -43,9 +43,7 @@ class Fmi2Instance(Instance):
         self._log_errors()
         tolerance_given, tolerance_value = optional_double(tolerance)
         stop_given, stop_value = optional_double(stop)
-        status = self.call(
-            "SetupExperiment", tolerance_given, tolerance_value, c_double(start), stop_given, stop_value
-        )
+        status = self.call("SetupExperiment", tolerance_given, tolerance_value, c_double(start), stop_given, stop_value)
         if status > 1:
             return "SetupExperiment", status
         return "EnterInitializationMode", self.call("EnterInitializationMode")

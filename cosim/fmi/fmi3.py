@@ -68,7 +68,7 @@ class Fmi3Instance(Instance):
 
         def step() -> int:
             """Count a step that stops short, or an FMU that wants to end, as Discard."""
-            status = do_step()
+            status: int = do_step()
             if status <= 1 and (self._terminate.value or self._early.value):
                 return DISCARD
             return status
@@ -94,9 +94,7 @@ class Fmi3Instance(Instance):
         sizes = (c_size_t * variable.size)()
         pointers = (c_void_p * variable.size)()
         reference = c_uint32(variable.reference)
-        status = self.call(
-            "GetBinary", ctypes.byref(reference), c_size_t(1), sizes, pointers, c_size_t(variable.size)
-        )
+        status = self.call("GetBinary", ctypes.byref(reference), c_size_t(1), sizes, pointers, c_size_t(variable.size))
         if status > OK + 1:
             return status, []
         return status, [ctypes.string_at(p, n) if p and n else b"" for p, n in zip(pointers, sizes, strict=True)]
@@ -110,6 +108,4 @@ class Fmi3Instance(Instance):
         pointers = (POINTER(c_ubyte) * variable.size)(*(ctypes.cast(b, POINTER(c_ubyte)) for b in buffers))
         sizes = (c_size_t * variable.size)(*(len(c) for c in contents))
         reference = c_uint32(variable.reference)
-        return self.call(
-            "SetBinary", ctypes.byref(reference), c_size_t(1), sizes, pointers, c_size_t(variable.size)
-        )
+        return self.call("SetBinary", ctypes.byref(reference), c_size_t(1), sizes, pointers, c_size_t(variable.size))

@@ -426,7 +426,7 @@ class _Reader:
             key = "valueReference"
         else:
             outputs, states = "ModelStructure/Outputs/Unknown", "ModelStructure/Derivatives/Unknown"
-            by_key = {i: v for i, v in enumerate(variables, start=1)}
+            by_key = dict(enumerate(variables, start=1))
             key = "index"
         if self.root.find("ModelStructure") is None:
             self._finding(

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from cosim.component import Causality, Direction, Port, PortRef, PortType
+from cosim.component import Causality, Direction, Port, PortRef
 from cosim.diagnostic import DiagnosticLog, SourceLocation, WiringError
 from cosim.fmi.alias import port_name
 from cosim.fmi.description import CallType, Description, Variable
@@ -105,7 +105,8 @@ class PortTable:
                 )
 
     def _collect(self) -> None:
-        clocks = []
+        clocks: list[str] = []
+        hidden: list[str] = []
         for variable in self._description.by_name.values():
             if variable.causality is Causality.INDEPENDENT:
                 continue
@@ -116,12 +117,13 @@ class PortTable:
             for position, name in variable.elements():
                 ref = PortRef(self._path, direction, self._name(name))
                 other = self._names.get(ref)
-                if other is None:
+                is_local = variable.causality is Causality.LOCAL
+                if other is None or (other[1].causality is Causality.LOCAL and not is_local):
                     self._names[ref] = (name, variable, position)
-                elif other[1].causality is Causality.LOCAL and variable.causality is not Causality.LOCAL:
-                    self._names[ref] = (name, variable, position)
-                elif variable.causality is not Causality.LOCAL:
+                elif not is_local:
                     self._clashes.setdefault(ref, [other[0]]).append(name)
+                if other is not None and (is_local or other[1].causality is Causality.LOCAL):
+                    hidden.append(name if is_local else other[0])
         for ref, names in sorted(self._clashes.items()):
             self._log.error(
                 "fmu-port-clash",
@@ -129,6 +131,14 @@ class PortTable:
                 self._where,
                 hint=f'say which is which: uniform string cosim:variable:{ref.name} = "{names[0]}", '
                 "and another port name for each other one",
+            )
+        if hidden:
+            self._log.info(
+                "fmu-local-hidden",
+                f"{len(hidden)} internal quantities of {self._fmu} have no port, since their names would be those of "
+                f"others: {', '.join(hidden[:6])}{' …' if len(hidden) > 6 else ''}",
+                self._where,
+                hint='name one explicitly to see it: uniform string cosim:variable:<port> = "<its name>"',
             )
         if clocks:
             self._log.warning(
@@ -165,6 +175,3 @@ class PortTable:
         """
         if port.ref not in self._names:
             raise WiringError.of("port-unknown", f"{self._path} has no port {port.ref}", port.where)
-
-
-__all__ = ["Binding", "PortTable", "PortType"]
