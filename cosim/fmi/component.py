@@ -22,6 +22,7 @@ from cosim.fmi.log import FmuLog, LogLine, status_name
 from cosim.fmi.ports import Binding, PortTable
 
 _Text = str | bytes
+_FILED_MESSAGES = 10
 
 
 class FmuComponent:
@@ -69,8 +70,8 @@ class FmuComponent:
         self._input_blocks: list[InputBlock] = []
         self._output_blocks: list[OutputBlock] = []
         self._own = np.zeros(0)
-        self._zeros_in = np.zeros(0)
-        self._zeros_out = np.zeros(0)
+        self._undriven = np.zeros(0, dtype=bool)
+        self._finite = np.zeros(0, dtype=bool)
         self._states: weakref.WeakSet[FmuState] = weakref.WeakSet()
 
     # ---- description
@@ -194,10 +195,20 @@ class FmuComponent:
                 instance.abandon()
             else:
                 instance.free()
+        self._file_messages()
         if status > WARNING:
             self._diagnostics.warning(
                 "fmu-terminate-failed", f"{self._name} answered Terminate with {status_name(status)}", self.where
             )
+
+    def _file_messages(self) -> None:
+        """What the FMU said goes to the diagnostics: the last of it, and how much there was."""
+        lines = list(self._log.lines)[-_FILED_MESSAGES:]
+        left_out = self._log.count - len(lines)
+        for k, line in enumerate(lines):
+            more = f" ({left_out} earlier messages are left out)" if k == 0 and left_out else ""
+            severity = Severity.WARNING if line.status else Severity.INFO
+            self._diagnostics.add(severity, "fmu-message", f"{self._name} said: {line}{more}", self.where)
 
     # ---- values
 
@@ -207,8 +218,8 @@ class FmuComponent:
         Raises:
             StepError: a value does not fit the type of its variable.
         """
-        if np.dot(values, self._zeros_in) != 0.0:
-            values = np.where(np.isnan(values), self._own, values)
+        if np.count_nonzero(np.isnan(values, out=self._undriven)):
+            values = np.where(self._undriven, self._own, values)
         for block in self._input_blocks:
             try:
                 status = block.write(values)
@@ -233,8 +244,8 @@ class FmuComponent:
                 block.read(values)
             except InexactValue as error:
                 raise self._inexact(self._outputs[int(block.outside[error.position])].port, error) from None
-        # Zero times NaN or infinity is NaN; before the end of initialization values may still be undefined.
-        if self._initialized and np.dot(values, self._zeros_out) != 0.0:
+        # Before the end of initialization values may still be undefined.
+        if self._initialized and np.count_nonzero(np.isfinite(values, out=self._finite)) != len(values):
             self._report_not_finite(values)
 
     def get_text(self) -> list[Any]:
@@ -347,7 +358,7 @@ class FmuComponent:
         ]
         # A parameter is on the bus only where someone reads it there; it is written when it changes.
         self._parameters = [[k, b, None] for k, b in enumerate(self._inputs) if followed[k]]
-        self._zeros_in, self._zeros_out = np.zeros(n), np.zeros(len(self._outputs))
+        self._undriven, self._finite = np.zeros(n, dtype=bool), np.zeros(len(self._outputs), dtype=bool)
         self._own = np.array(
             [b.port.start if isinstance(b.port.start, float | int) else np.nan for b in self._inputs], dtype=float
         )
