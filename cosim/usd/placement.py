@@ -1,0 +1,114 @@
+"""Where prims are: rigid poses in metres, in a Y-up world, and the scale that they carry."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from pxr import Usd, UsdGeom, UsdPhysics
+
+from cosim import frame
+from cosim.inertia import of_matrix
+from cosim.mechanism import IDENTITY, Pose, Quaternion, Vector
+from cosim.usd.reader import StageReader
+
+_SHEAR = 1e-4
+# Z-up to Y-up: (x, y, z) → (x, z, −y), a turn of −90° about x.
+_FROM_Z_UP: Quaternion = (math.sqrt(0.5), -math.sqrt(0.5), 0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """A prim's transform to the world, taken apart.
+
+    Attributes:
+        pose: rotation and translation, Y-up world, metres.
+        scale: signed; a reflection turns all three signs (as usd-core does).
+    """
+
+    pose: Pose
+    scale: Vector
+
+
+class Placements:
+    """Placements of a stage's prims.
+
+    Args:
+        reader: the stage.
+    """
+
+    def __init__(self, reader: StageReader) -> None:
+        self._reader = reader
+        self._cache = UsdGeom.XformCache(Usd.TimeCode.Default())
+        self._found: dict[str, Placement | None] = {}
+        self.world = _FROM_Z_UP if reader.up_axis == "Z" else IDENTITY
+
+    def of(self, prim: Usd.Prim) -> Placement | None:
+        """The placement of a prim; None, with a finding, where it is no rigid transform with scale."""
+        path = str(prim.GetPath())
+        if path not in self._found:
+            self._found[path] = self._decompose(prim)
+        return self._found[path]
+
+    def body_of(self, prim: Usd.Prim) -> Usd.Prim | None:
+        """The nearest rigid body at or above a prim."""
+        at = prim
+        while at and not at.IsPseudoRoot():
+            if at.HasAPI(UsdPhysics.RigidBodyAPI):
+                return at
+            at = at.GetParent()
+        return None
+
+    def relative(self, prim: Usd.Prim, body: Usd.Prim | None) -> Placement | None:
+        """The placement of a prim in the frame of a body's prim, or in the world."""
+        own = self.of(prim)
+        if own is None or body is None:
+            return own
+        parent = self.of(body)
+        if parent is None:
+            return None
+        return Placement(frame.compose(frame.inverse(parent.pose), own.pose), own.scale)
+
+    def direction(self, vector: Vector) -> Vector:
+        """A direction of the stage's world in the Y-up world."""
+        return frame.rotate(self.world, vector)
+
+    def _decompose(self, prim: Usd.Prim) -> Placement | None:
+        matrix = np.array(self._cache.GetLocalToWorldTransform(prim), dtype=float)
+        rows = matrix[:3, :3]
+        lengths = np.sqrt((rows**2).sum(axis=1))
+        if not np.all(np.isfinite(matrix)):
+            return self._invalid(prim, "is not finite")
+        if not np.all(lengths > 1e-12):
+            return self._invalid(prim, "has a scale of zero")
+        unit = rows / lengths[:, None]
+        if np.abs(unit @ unit.T - np.eye(3)).max() > _SHEAR:
+            return self._invalid(prim, "has shear, which no rigid frame can carry")
+        sign = 1.0 if np.linalg.det(unit) > 0.0 else -1.0
+        # USD's row vectors: the rows are the images of x, y and z.
+        orientation = frame.multiply(self.world, of_matrix((sign * unit).T))
+        x, y, z = (self._reader.metres * matrix[3, :3]).tolist()
+        sx, sy, sz = (sign * lengths).tolist()
+        return Placement(Pose(self.direction((x, y, z)), orientation), (sx, sy, sz))
+
+    def _invalid(self, prim: Usd.Prim, why: str) -> Placement | None:
+        self._reader.log.error(
+            "transform-invalid",
+            f"the transform of {prim.GetPath()} {why}",
+            self._reader.locate(prim),
+            hint="author translate, rotate and non-zero scale, with rotations below the scales",
+        )
+        return None
+
+
+def quaternion(value: object) -> Quaternion:
+    """A Gf quaternion as (w, x, y, z), not normalised."""
+    real, imaginary = value.GetReal(), value.GetImaginary()  # type: ignore[attr-defined]
+    return (float(real), float(imaginary[0]), float(imaginary[1]), float(imaginary[2]))
+
+
+def vector(value: object) -> Vector:
+    """A Gf vector."""
+    x, y, z = (float(c) for c in value)  # type: ignore[attr-defined]
+    return (x, y, z)
