@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -12,16 +11,17 @@ import numpy as np
 
 from cosim.component import Causality, Experiment, FloatArray, Port, PortRef, StepStatus, Variability
 from cosim.diagnostic import Diagnostic, DiagnosticLog, FmuError, Severity, SourceLocation, StepError
-from cosim.fmi.description import Capabilities, Variable
-from cosim.fmi.exchange import InexactValue, InputBlock, OutputBlock, ValueBlock, blocks, to_elements
+from cosim.fmi.access import Access
+from cosim.fmi.description import Capabilities
+from cosim.fmi.exchange import InexactValue, InputBlock, OutputBlock, blocks
 from cosim.fmi.fmi2 import Fmi2Instance
 from cosim.fmi.fmi3 import Fmi3Instance
 from cosim.fmi.instance import DISCARD, FATAL, WARNING, Instance
 from cosim.fmi.library import Fmu, load_library
 from cosim.fmi.log import FmuLog, LogLine, status_name
 from cosim.fmi.ports import Binding, PortTable
+from cosim.fmi.state import FmuState
 
-_Text = str | bytes
 _FILED_MESSAGES = 10
 
 
@@ -55,6 +55,7 @@ class FmuComponent:
         self._table = PortTable(fmu.description, name, fmu.path.name, variables or {}, where, log)
         self._log = FmuLog()
         self._instance: Instance | None = None
+        self._access: Access
         self._experiment: Experiment | None = None
         self._initialized = False
         self._failed = False
@@ -135,6 +136,7 @@ class FmuComponent:
         library = load_library(self.fmu, interface)
         kind = Fmi2Instance if self.fmu.description.major == 2 else Fmi3Instance
         instance = self._instance = kind(self.fmu, interface, library, self._name, self._log)
+        self._access = Access(instance, self._check, self._inexact)
         self._prepare(instance)
         by_causality: dict[bool, list[tuple[Binding, Any]]] = {True: [], False: []}
         structural = []
@@ -146,11 +148,11 @@ class FmuComponent:
             else:
                 by_causality[port.causality is Causality.INPUT].append((binding, value))
         self._refuse_structural(structural)
-        self._write_start(by_causality[False])
+        self._access.write_start(by_causality[False])
         stop = None if experiment.stop is None else float(experiment.stop)
         call, status = instance.enter_initialization(self._time, stop, experiment.tolerance)
         self._check(call, status)
-        self._write_start(by_causality[True])
+        self._access.write_start(by_causality[True])
         self._fill_own()
 
     def exit_initialization(self) -> None:
@@ -250,13 +252,14 @@ class FmuComponent:
 
     def get_text(self) -> list[Any]:
         """Values of the bound String and Binary outputs, in the order given to `bind`."""
-        return [self._read_text(binding) for binding in self._text_outputs]
+        access = self._reach()
+        return [access.read_text(b.variable)[b.position] for b in self._text_outputs]
 
     def set_text(self, values: Sequence[Any]) -> None:
         """Write the bound String and Binary inputs, in the order given to `bind`; None leaves one as it is."""
         for binding, value in zip(self._text_inputs, values, strict=True):
             if value is not None:
-                self._write_one(binding, value)
+                self._write_now(binding, value)
 
     def hold(self, port: Port, value: Any) -> None:
         """Keep an unbound input or a tunable parameter at a value until `release`.
@@ -272,14 +275,14 @@ class FmuComponent:
                 port.where,
                 hint="give it before the run, or declare it tunable in the model",
             )
-        self._write_one(self._table.binding(port.ref), value)
+        self._write_now(self._table.binding(port.ref), value)
 
     def release(self, port: Port) -> None:
         """Give an unbound input or a parameter back to its declared start value."""
         self._table.check_type(port)
         if port.start is None:
             raise StepError.of("fmu-start-missing", f"{port.ref} declares no start value to go back to", port.where)
-        self._write_one(self._table.binding(port.ref), port.start)
+        self._write_now(self._table.binding(port.ref), port.start)
 
     # ---- state
 
@@ -327,6 +330,10 @@ class FmuComponent:
             raise StepError.of("fmu-not-running", f"{self._name} {what}", self.where)
         return self._instance
 
+    def _reach(self) -> Access:
+        self._running()
+        return self._access
+
     def _step_size(self, tick: int, ticks: int) -> float:
         assert self._experiment is not None
         if self._end_tick is not None and tick + ticks >= self._end_tick:
@@ -365,15 +372,13 @@ class FmuComponent:
 
     def _fill_own(self) -> None:
         """What unbound elements of bound arrays, and inputs that nothing drives, go on with."""
-        instance = self._running()
         for block in self._input_blocks:
             values = block.block
             if all(v.start for v in values.variables) and len(values.variables) == values.buffer.size:
                 continue
-            current = ValueBlock(instance.handle, instance.getter(values.call_type), values.variables, instance.major)
-            self._check(f"Get{values.call_type}", current.call())
-            values.buffer[:] = current.buffer
-            own = current.buffer[block.inside].astype(float)
+            current = np.concatenate([self._access.read(v) for v in values.variables])
+            values.buffer[:] = current
+            own = current[block.inside]
             self._own[block.outside] = np.where(np.isnan(self._own[block.outside]), own, self._own[block.outside])
 
     def _follow_parameters(self, values: FloatArray) -> None:
@@ -399,66 +404,13 @@ class FmuComponent:
                     binding.port.where,
                 )
 
-    def _write_start(self, values: Sequence[tuple[Binding, Any]]) -> None:
-        """Write start values; the elements of one array go together."""
-        by_variable: dict[str, list[tuple[Binding, Any]]] = {}
-        for binding, value in values:
-            by_variable.setdefault(binding.variable.name, []).append((binding, value))
-        for group in by_variable.values():
-            variable = group[0][0].variable
-            content: list[Any] = list(variable.start) or [None] * variable.size
-            for binding, value in group:
-                content[binding.position] = value
-            if any(c is None for c in content):
-                raise FmuError.of(
-                    "fmu-start-missing",
-                    f"{group[0][0].port.ref} is an element of {variable.name!r}, which declares no start value: "
-                    "give a value for every element",
-                    self.where,
-                )
-            self._write(variable, content, group[0][0].port)
-
-    def _write_one(self, binding: Binding, value: Any) -> None:
+    def _write_now(self, binding: Binding, value: Any) -> None:
         """Write one element now, keeping the rest of its array and of its block."""
-        variable = binding.variable
-        if not variable.dimensions:
-            content = [value]
-        elif variable.call_type.is_text:
-            status, content = self._running().get_text(variable)
-            self._check(f"Get{variable.call_type}", status)
-        else:
-            content = self._read(variable)
-        content[binding.position] = value
-        self._write(variable, content, binding.port)
+        content = self._reach().write_element(binding, value)
         for block in self._input_blocks:
-            at = block.block.offsets.get(variable.name)
+            at = block.block.offsets.get(binding.variable.name)
             if at is not None:
-                block.block.buffer[at : at + variable.size] = content
-
-    def _read(self, variable: Variable) -> list[float]:
-        instance = self._running()
-        block = ValueBlock(instance.handle, instance.getter(variable.call_type), [variable], instance.major)
-        self._check(f"Get{variable.call_type}", block.call())
-        return [float(v) for v in block.buffer]
-
-    def _write(self, variable: Variable, content: Sequence[Any], port: Port) -> None:
-        instance = self._running()
-        if variable.call_type.is_text:
-            status = instance.set_text(variable, content)
-        else:
-            block = ValueBlock(instance.handle, instance.setter(variable.call_type), [variable], instance.major)
-            values = np.array(content, dtype=float)
-            try:
-                block.buffer[:] = to_elements(variable.call_type, variable.port_type, values, block.buffer.dtype)
-            except InexactValue as error:
-                raise self._inexact(port, error) from None
-            status = block.call()
-        self._check(f"Set{variable.call_type}", status, f"port {port.ref}")
-
-    def _read_text(self, binding: Binding) -> _Text:
-        status, values = self._running().get_text(binding.variable)
-        self._check(f"Get{binding.variable.call_type}", status)
-        return values[binding.position]
+                block.block.buffer[at : at + binding.variable.size] = content
 
     # ---- failures
 
@@ -497,31 +449,3 @@ class FmuComponent:
         others = f" (and {len(wrong) - 1} other outputs)" if len(wrong) > 1 else ""
         self._failed = True
         raise self._failure("fmu-nan", f"output {port.ref} is {values[wrong[0]]}{others}, with status OK")
-
-
-@dataclass(eq=False)
-class FmuState:
-    """A saved state of one instance.
-
-    Attributes:
-        pointer: the FMU's own copy.
-        time: the communication point of the state [s].
-    """
-
-    _instance: Instance
-    pointer: int
-    time: float
-    _is_live: bool = True
-
-    def is_of(self, instance: Instance) -> bool:
-        """Whether the state belongs to this instance and was not freed."""
-        return self._is_live and self._instance is instance
-
-    def free(self) -> None:
-        """Give the copy back to the FMU."""
-        if self._is_live:
-            self._is_live = False
-            self._instance.free_state(self.pointer)
-
-    def __del__(self) -> None:
-        self.free()
