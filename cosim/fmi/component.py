@@ -12,12 +12,10 @@ import numpy as np
 from cosim.component import Causality, Experiment, FloatArray, Port, PortRef, StepStatus, Variability
 from cosim.diagnostic import Diagnostic, DiagnosticLog, FmuError, Severity, SourceLocation, StepError
 from cosim.fmi.access import Access
-from cosim.fmi.description import Capabilities
 from cosim.fmi.exchange import InexactValue, InputBlock, OutputBlock, blocks
-from cosim.fmi.fmi2 import Fmi2Instance
-from cosim.fmi.fmi3 import Fmi3Instance
 from cosim.fmi.instance import DISCARD, FATAL, WARNING, Instance
-from cosim.fmi.library import Fmu, load_library
+from cosim.fmi.kinds import make_instance
+from cosim.fmi.library import Fmu
 from cosim.fmi.log import FmuLog, LogLine, status_name
 from cosim.fmi.ports import Binding, PortTable
 from cosim.fmi.state import FmuState
@@ -129,13 +127,10 @@ class FmuComponent:
             FmuError: the FMU cannot be loaded or instantiated.
             StepError: a value does not fit, or the FMU refuses it.
         """
-        interface = self._interface()
         self._experiment = experiment
         self._time = experiment.time(0)
         self._end_tick = None if experiment.stop is None else experiment.ticks
-        library = load_library(self.fmu, interface)
-        kind = Fmi2Instance if self.fmu.description.major == 2 else Fmi3Instance
-        instance = self._instance = kind(self.fmu, interface, library, self._name, self._log)
+        instance = self._instance = make_instance(self.fmu, self._name, self._log, experiment.tolerance)
         self._access = Access(instance, self._check, self._inexact)
         self._prepare(instance)
         by_causality: dict[bool, list[tuple[Binding, Any]]] = {True: [], False: []}
@@ -174,7 +169,7 @@ class FmuComponent:
         status = instance.step(time, self._step_size(tick, ticks))
         if status > WARNING or status < 0:
             reason = instance.stop_reason() if status == DISCARD else ""
-            self._check("DoStep", status, reason)
+            self._check(instance.step_call, status, reason, is_step=True)
         self._time = experiment.time(tick + ticks)
         return StepStatus.OK if status == 0 else StepStatus.WARNING
 
@@ -304,7 +299,7 @@ class FmuComponent:
         if pointer is None:
             raise self._failure("fmu-call-failed", f"Get{instance.state_name} gave no state")
         instance.keep_states()
-        state = FmuState(instance, pointer, self._time)
+        state = FmuState(instance, pointer, self._time, instance.host_state())
         self._states.add(state)
         return state
 
@@ -314,15 +309,10 @@ class FmuComponent:
         if not state.is_of(instance):
             raise StepError.of("fmu-state-foreign", f"the snapshot is not one of {self._name} in this run", self.where)
         self._check(f"Set{instance.state_name}", instance.set_state(state.pointer))
+        instance.set_host_state(state.host)
         self._time = state.time
 
     # ---- inside
-
-    def _interface(self) -> Capabilities:
-        interface = self.fmu.description.co_simulation
-        if interface is None:
-            raise FmuError.of("fmu-interface-missing", f"{self.fmu.path.name} has no co-simulation", self.where)
-        return interface
 
     def _running(self) -> Instance:
         if self._instance is None or self._failed:
@@ -414,7 +404,7 @@ class FmuComponent:
 
     # ---- failures
 
-    def _check(self, call: str, status: int, detail: str = "") -> None:
+    def _check(self, call: str, status: int, detail: str = "", *, is_step: bool = False) -> None:
         """OK and Warning go on; everything else ends the run."""
         if 0 <= status <= WARNING:
             return
@@ -422,7 +412,7 @@ class FmuComponent:
         self._failed = True
         if instance is not None and status == FATAL:
             instance.abandon()  # FMI forbids any further call, also FreeInstance
-        code = "fmu-step-discarded" if status == DISCARD and call == "DoStep" else "fmu-call-failed"
+        code = "fmu-step-discarded" if status == DISCARD and is_step else "fmu-call-failed"
         prefix = f"fmi{self.fmu.description.major}"
         raise self._failure(
             code, f"{prefix}{call} was answered with {status_name(status)}" + (f" ({detail})" if detail else "")

@@ -11,7 +11,7 @@ from typing import ClassVar
 from cosim.fmi.instance import OK, Instance, optional_double
 from cosim.fmi.log import callbacks2
 
-_COSIMULATION = 1
+_MODEL_EXCHANGE, _COSIMULATION = 0, 1
 _LAST_SUCCESSFUL_TIME = 2
 _TERMINATED = 3
 _ERROR_CATEGORIES = ("logStatusWarning", "logStatusDiscard", "logStatusError", "logStatusFatal")
@@ -22,6 +22,7 @@ class Fmi2Instance(Instance):
 
     major: ClassVar[int] = 2
     state_name: ClassVar[str] = "FMUstate"
+    _kind: ClassVar[int] = _COSIMULATION
 
     def _instantiate(self, name: bytes) -> int | None:
         self._callbacks = callbacks2(self.log)
@@ -29,7 +30,7 @@ class Fmi2Instance(Instance):
         function.restype = c_void_p
         pointer: int | None = function(
             c_char_p(name),
-            c_int(_COSIMULATION),
+            c_int(self._kind),
             c_char_p(self.fmu.description.token.encode()),
             c_char_p(self.fmu.resources.as_uri().encode()),
             ctypes.byref(self._callbacks),

@@ -75,6 +75,18 @@ class Instance(abc.ABC):
     def stop_reason(self) -> str:
         """After a step that was not OK, or that stopped short: what the FMU says of it."""
 
+    @property
+    def step_call(self) -> str:
+        """The function that answered in the last step."""
+        return "DoStep"
+
+    def host_state(self) -> Any:
+        """What the host itself keeps for this instance, for snapshots."""
+        return None
+
+    def set_host_state(self, state: Any) -> None:  # noqa: B027
+        """Go back to what `host_state` gave."""
+
     def exit_initialization(self) -> int:
         """Leave initialization mode."""
         return self.call("ExitInitializationMode")

@@ -78,14 +78,13 @@ def open_fmu(path: Path, *, log: DiagnosticLog, limits: ArchiveLimits | None = N
 
 def _check_can_run(fmu: Fmu) -> None:
     description = fmu.description
-    interface = description.co_simulation
+    interface = description.co_simulation or description.model_exchange
     if description.major == 1:
         raise FmuError.of("fmu-version-unsupported", "this is an FMI 1.0 FMU", fmu.where, "FMI 2.0 and 3.0 run here")
     if interface is None:
         raise FmuError.of(
             "fmu-interface-missing",
-            f"{description.model_name} has no co-simulation interface"
-            + (", only model exchange" if description.model_exchange else ""),
+            f"{description.model_name} has neither a co-simulation nor a model exchange interface",
             fmu.where,
             hint="export the model for co-simulation",
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from cosim.fmi.instance import Instance
 
@@ -14,11 +15,13 @@ class FmuState:
     Attributes:
         pointer: the FMU's own copy.
         time: the communication point of the state [s].
+        host: what the host keeps beside it (a solver's step size).
     """
 
     _instance: Instance
     pointer: int
     time: float
+    host: Any = None
     _is_live: bool = True
 
     def is_of(self, instance: Instance) -> bool:

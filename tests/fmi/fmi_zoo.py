@@ -171,6 +171,56 @@ def pack(file: Path, entries: Mapping[str, str | bytes], links: Mapping[str, str
     return file
 
 
+# (name, reference, causality, variability, attributes, what it is the derivative of)
+_EXCHANGE = (
+    ("h", 0, "output", "continuous", "", None),
+    ("v", 1, "output", "continuous", "", None),
+    ("x", 2, "output", "continuous", "", None),
+    ("der(h)", 3, "local", "continuous", "", 0),
+    ("der(v)", 4, "local", "continuous", "", 1),
+    ("der(x)", 5, "local", "continuous", "", 2),
+    ("u", 6, "input", "continuous", 'start="0"', None),
+    ("rate", 7, "parameter", "fixed", 'start="1"', None),
+    ("ticks", 8, "output", "discrete", "", None),
+    ("bounces", 9, "output", "discrete", "", None),
+)
+
+
+def build_exchange(folder: Path, version: str, *defines: str, name: str = "me") -> Path:
+    """A model exchange FMU: a bouncing ball, a lag of `u`, and a clock that ticks each 0.25 s."""
+    second = version == "2.0"
+    rows = []
+    for variable, reference, causality, variability, start, of in _EXCHANGE:
+        head = f'name="{variable}" valueReference="{reference}" causality="{causality}" variability="{variability}"'
+        if second:
+            derivative = "" if of is None else f'derivative="{of + 1}"'
+            rows.append(f"<ScalarVariable {head}><Real {start} {derivative}/></ScalarVariable>")
+        else:
+            derivative = "" if of is None else f'derivative="{of}"'
+            rows.append(f"<Float64 {head} {start} {derivative}/>")
+    derivatives = [row for row in _EXCHANGE if row[5] is not None]
+    if second:
+        structure = (
+            "<Outputs/><Derivatives>"
+            + "".join(f'<Unknown index="{r[1] + 1}"/>' for r in derivatives)
+            + "</Derivatives>"
+        )
+    else:
+        structure = "".join(f'<ContinuousStateDerivative valueReference="{r[1]}"/>' for r in derivatives)
+        structure += '<EventIndicator valueReference="0"/>'
+    state = "canGetAndSetFMUstate" if second else 'needsCompletedIntegratorStep="true" canGetAndSetFMUState'
+    token = 'guid="{ball}" numberOfEventIndicators="1"' if second else 'instantiationToken="{ball}"'
+    xml = (
+        f'<fmiModelDescription fmiVersion="{version}" modelName="Ball" {token}>'
+        f'<ModelExchange modelIdentifier="ball" {state}="true"/>'
+        f"<ModelVariables>{''.join(rows)}</ModelVariables><ModelStructure>{structure}</ModelStructure>"
+        "</fmiModelDescription>"
+    )
+    binary = f"binaries/{platform_folders(int(version[0]))[0]}/ball{library_suffix()}"
+    content = library("ball.c", (f"FMI={version[0]}", *defines))
+    return pack(folder / f"{name}{version[0]}.fmu", {"modelDescription.xml": xml, binary: content})
+
+
 def entries(version: str, *defines: str, xml: str | None = None, **options: Any) -> dict[str, str | bytes]:
     """The content of a good FMU."""
     major = int(version[0])
