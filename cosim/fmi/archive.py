@@ -9,7 +9,6 @@ renamed into it, so that parallel processes never see half an FMU.
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import stat
 import tempfile
@@ -18,13 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from cosim.diagnostic import FmuError, SourceLocation
+from cosim.native.toolchain import cache_folder
 
 _CHUNK = 1 << 20
-
-
-def cache_folder() -> Path:
-    """The folder of extracted FMUs until cosim.native.toolchain has one."""
-    return Path(os.environ.get("COSIM_CACHE", Path.home() / ".cache" / "cosim"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,7 +110,7 @@ class FmuComponent:
     def bind(self, inputs: Sequence[Port], outputs: Sequence[Port]) -> None:
         """Fix which inputs will be written and which outputs will be read, and their order."""
         for port in (*inputs, *outputs):
-            self._table.check_type(port)
+            self._table.check(port)
         ins = [self._table.binding(p.ref) for p in inputs]
         outs = [self._table.binding(p.ref) for p in outputs]
         self._inputs = tuple(b for b in ins if b.port.type.is_numeric)
@@ -136,7 +136,7 @@ class FmuComponent:
         by_causality: dict[bool, list[tuple[Binding, Any]]] = {True: [], False: []}
         structural = []
         for port, value in start_values:
-            self._table.check_type(port)
+            self._table.check(port)
             binding = self._table.binding(port.ref)
             if port.causality is Causality.STRUCTURAL_PARAMETER:
                 structural.append((binding, value))
@@ -262,7 +262,7 @@ class FmuComponent:
         Raises:
             StepError: the value cannot be changed now.
         """
-        self._table.check_type(port)
+        self._table.check(port)
         if self._initialized and port.causality is not Causality.INPUT and port.variability is not Variability.TUNABLE:
             raise StepError.of(
                 "fmu-parameter-fixed",
@@ -274,7 +274,7 @@ class FmuComponent:
 
     def release(self, port: Port) -> None:
         """Give an unbound input or a parameter back to its declared start value."""
-        self._table.check_type(port)
+        self._table.check(port)
         if port.start is None:
             raise StepError.of("fmu-start-missing", f"{port.ref} declares no start value to go back to", port.where)
         self._write_now(self._table.binding(port.ref), port.start)

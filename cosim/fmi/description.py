@@ -130,7 +130,7 @@ class DefaultExperiment:
     tolerance: float | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Description:
     """The model description of an FMU.
 

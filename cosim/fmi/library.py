@@ -8,14 +8,17 @@ import platform
 import shutil
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cosim.diagnostic import Diagnostic, DiagnosticLog, FmuError, SourceLocation
+from cosim.diagnostic import CosimError, Diagnostic, DiagnosticLog, FmuError, SourceLocation
 from cosim.fmi.archive import ArchiveLimits, content_hash, extract
 from cosim.fmi.description import Capabilities, Description
 from cosim.fmi.model_description import read_description
+from cosim.fmi.source import compile_sources
+from cosim.native.toolchain import library_suffix
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,16 +121,11 @@ def platform_folders(major: int) -> tuple[str, ...]:
     return (second, third) if architecture in ("x86_64", "x86") else (third, second)
 
 
-def library_suffix() -> str:
-    """`.so`, `.dylib` or `.dll`."""
-    return {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so")
-
-
 def library_path(fmu: Fmu, interface: Capabilities) -> Path:
-    """The shared library for this platform.
+    """The shared library for this platform, compiled from the FMU's sources where it has none.
 
     Raises:
-        FmuError: the FMU has none.
+        FmuError: it has neither.
     """
     binaries = fmu.folder / "binaries"
     folders = platform_folders(fmu.description.major)
@@ -135,27 +133,38 @@ def library_path(fmu: Fmu, interface: Capabilities) -> Path:
         file = binaries / folder / (interface.model_identifier + library_suffix())
         if file.is_file():
             return file
+    try:
+        compiled = compile_sources(fmu.folder, fmu.description, interface)
+    except CosimError as error:
+        raise FmuError(*_missing(fmu, folders, interface).diagnostics, *error.diagnostics) from None
+    if compiled is None:
+        raise _missing(fmu, folders, interface)
+    return compiled
+
+
+def _missing(fmu: Fmu, folders: Sequence[str], interface: Capabilities) -> FmuError:
+    binaries = fmu.folder / "binaries"
     inside = sorted(
         f"{folder.name} ({', '.join(sorted(f.name for f in folder.iterdir())[:4])})"
         for folder in (binaries.iterdir() if binaries.is_dir() else ())
         if folder.is_dir()
     )
-    sources = (fmu.folder / "sources").is_dir()
-    raise FmuError.of(
+    return FmuError.of(
         "fmu-platform-missing",
         f"{fmu.path.name} has no binary {folders[0]}/{interface.model_identifier}{library_suffix()} for this platform; "
-        f"inside: {', '.join(inside) or 'no binaries'}" + (", and C sources" if sources else ""),
+        f"inside: {', '.join(inside) or 'no binaries'}, and no sources that compile here",
         fmu.where,
-        hint="export it for this platform",
+        hint="export it for this platform, or with its sources",
     )
 
 
 class Library:
     """A loaded shared library. Functions are looked up once, when they are first needed."""
 
-    def __init__(self, fmu: Fmu, file: Path) -> None:
+    def __init__(self, fmu: Fmu, file: Path, identifier: str) -> None:
         self.fmu = fmu
         self.file = file
+        self.identifier = identifier
         self.prefix = f"fmi{fmu.description.major}"
         self.live = 0
         self._functions: dict[str, Any] = {}
@@ -177,6 +186,9 @@ class Library:
         """The function `fmi2<name>` or `fmi3<name>`, None if the library does not have it."""
         if name not in self._functions:
             function = getattr(self._library, self.prefix + name, None)
+            if function is None:
+                # A library made from the sources of FMI 2 may carry the prefix that they are written with.
+                function = getattr(self._library, f"{self.identifier}_{self.prefix}{name}", None)
             if function is not None:
                 function.restype = ctypes.c_int
             self._functions[name] = function
@@ -207,7 +219,7 @@ def load_library(fmu: Fmu, interface: Capabilities) -> Library:
     key = (fmu.sha256, interface.model_identifier)
     library = _libraries.get(key)
     if library is None:
-        library = _libraries[key] = Library(fmu, library_path(fmu, interface))
+        library = _libraries[key] = Library(fmu, library_path(fmu, interface), interface.model_identifier)
     if interface.once_per_process and library.live:
         return _private_copy(library)
     return library
@@ -218,4 +230,4 @@ def _private_copy(library: Library) -> Library:
     with tempfile.TemporaryDirectory(prefix="cosim-fmu-", ignore_cleanup_errors=True) as folder:
         file = Path(folder) / f"own-{library.file.name}"
         shutil.copy2(library.file, file)
-        return Library(library.fmu, file)
+        return Library(library.fmu, file, library.identifier)

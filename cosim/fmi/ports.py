@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -23,6 +24,58 @@ class Binding:
     port: Port
     variable: Variable
     position: int
+
+
+Key = tuple[Direction, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """The port names of a description; the same for all its components.
+
+    Attributes:
+        found: direction and port name → name, variable and position of the element.
+        clashes: port names that several variables want.
+        hidden: internal quantities that lost their name to others.
+        clocks: names of clocks.
+        locals: number of internal quantities.
+    """
+
+    found: dict[Key, tuple[str, Variable, int]]
+    clashes: dict[Key, tuple[str, ...]]
+    hidden: tuple[str, ...]
+    clocks: tuple[str, ...]
+    locals: int
+
+
+@functools.lru_cache(maxsize=256)
+def _names_of(description: Description, explicit: tuple[tuple[str, str], ...]) -> _Names:
+    """Names by the alias rule, where `explicit` (variable, port) says nothing else."""
+    chosen = dict(explicit)
+    found: dict[Key, tuple[str, Variable, int]] = {}
+    clashes: dict[Key, tuple[str, ...]] = {}
+    hidden: list[str] = []
+    clocks: list[str] = []
+    for variable in description.by_name.values():
+        if variable.causality is Causality.INDEPENDENT:
+            continue
+        if variable.call_type is CallType.CLOCK:
+            clocks.append(variable.name)
+            continue
+        direction = Direction.INPUT if variable.causality in _INPUTS else Direction.OUTPUT
+        is_local = variable.causality is Causality.LOCAL
+        for position, name in variable.elements():
+            key = (direction, chosen.get(name) or port_name(name))
+            other = found.get(key)
+            if other is None or (other[1].causality is Causality.LOCAL and not is_local):
+                found[key] = (name, variable, position)
+            elif not is_local:
+                clashes[key] = (*clashes.get(key, (other[0],)), name)
+            if other is not None and (is_local or other[1].causality is Causality.LOCAL):
+                hidden.append(name if is_local else other[0])
+    ordered = {key: found[key] for key in sorted(found)}
+    count = sum(v.causality is Causality.LOCAL for _, v, _ in found.values())
+    return _Names(ordered, dict(sorted(clashes.items())), tuple(hidden), tuple(clocks), count)
 
 
 class PortTable:
@@ -52,45 +105,55 @@ class PortTable:
         self._where = where
         self._log = log
         self._explicit = {variable: port for port, variable in sorted(variables.items())}
-        self._names: dict[PortRef, tuple[str, Variable, int]] = {}
-        self._ports: dict[PortRef, Binding] = {}
-        self._clashes: dict[PortRef, list[str]] = {}
+        self._names = _names_of(description, tuple(self._explicit.items()))
+        self._ports: dict[Key, Binding] = {}
         self._check_explicit(variables)
-        self._collect()
-        local = sum(v.causality is Causality.LOCAL for _, v, _ in self._names.values())
-        self._lists_locals = local <= _LISTED_LOCALS
+        self._report()
+        self._lists_locals = self._names.locals <= _LISTED_LOCALS
 
     # ---- access
 
     def __iter__(self) -> Iterator[Port]:
-        for ref in sorted(self._names):
-            if self._lists_locals or self._names[ref][1].causality is not Causality.LOCAL:
-                yield self.binding(ref).port
+        # Same path, keys in order: the ports are in order of their addresses.
+        for key, (_, variable, _) in self._names.found.items():
+            if self._lists_locals or variable.causality is not Causality.LOCAL:
+                yield self._binding(key).port
 
     def find(self, ref: PortRef) -> Port | None:
         """The port of an address."""
-        return self.binding(ref).port if ref in self._names else None
+        key = (ref.direction, ref.name)
+        return self._binding(key).port if ref.path == self._path and key in self._names.found else None
 
     def binding(self, ref: PortRef) -> Binding:
         """Port and variable of an address that exists."""
-        found = self._ports.get(ref)
-        if found is None:
-            name, variable, position = self._names[ref]
-            found = self._ports[ref] = Binding(self._port(ref, name, variable, position), variable, position)
-        return found
+        return self._binding((ref.direction, ref.name))
 
     def inputs_of(self, variable_name: str) -> list[PortRef]:
         """Addresses of the input ports of a variable (all elements of an array)."""
         variable = self._description.by_name.get(variable_name)
         if variable is None or variable.causality is not Causality.INPUT:
             return []
-        refs = (PortRef(self._path, Direction.INPUT, self._name(name)) for _, name in variable.elements())
-        return [ref for ref in refs if ref in self._names]
+        names = (self._explicit.get(name) or port_name(name) for _, name in variable.elements())
+        return [PortRef(self._path, Direction.INPUT, n) for n in names if (Direction.INPUT, n) in self._names.found]
+
+    def check(self, port: Port) -> None:
+        """Refuse a port that is not this component's.
+
+        Raises:
+            WiringError: the component has no such port.
+        """
+        if port.ref.path != self._path or (port.ref.direction, port.ref.name) not in self._names.found:
+            raise WiringError.of("port-unknown", f"{self._path} has no port {port.ref}", port.where)
 
     # ---- construction
 
-    def _name(self, variable: str) -> str:
-        return self._explicit.get(variable) or port_name(variable)
+    def _binding(self, key: Key) -> Binding:
+        found = self._ports.get(key)
+        if found is None:
+            name, variable, position = self._names.found[key]
+            port = self._port(PortRef(self._path, *key), name, variable, position)
+            found = self._ports[key] = Binding(port, variable, position)
+        return found
 
     def _check_explicit(self, variables: Mapping[str, str]) -> None:
         known = self._description.by_element
@@ -104,47 +167,30 @@ class PortTable:
                     hint=f"near it: {', '.join(near)}" if near else "`cosim ports STAGE` lists every port",
                 )
 
-    def _collect(self) -> None:
-        clocks: list[str] = []
-        hidden: list[str] = []
-        for variable in self._description.by_name.values():
-            if variable.causality is Causality.INDEPENDENT:
-                continue
-            if variable.call_type is CallType.CLOCK:
-                clocks.append(variable.name)
-                continue
-            direction = Direction.INPUT if variable.causality in _INPUTS else Direction.OUTPUT
-            for position, name in variable.elements():
-                ref = PortRef(self._path, direction, self._name(name))
-                other = self._names.get(ref)
-                is_local = variable.causality is Causality.LOCAL
-                if other is None or (other[1].causality is Causality.LOCAL and not is_local):
-                    self._names[ref] = (name, variable, position)
-                elif not is_local:
-                    self._clashes.setdefault(ref, [other[0]]).append(name)
-                if other is not None and (is_local or other[1].causality is Causality.LOCAL):
-                    hidden.append(name if is_local else other[0])
-        for ref, names in sorted(self._clashes.items()):
+    def _report(self) -> None:
+        for (direction, port), names in self._names.clashes.items():
             self._log.error(
                 "fmu-port-clash",
-                f"the variables {', '.join(repr(n) for n in names)} of {self._fmu} would all be the port {ref}",
+                f"the variables {', '.join(repr(n) for n in names)} of {self._fmu} would all be the port "
+                f"{PortRef(self._path, direction, port)}",
                 self._where,
-                hint=f'say which is which: uniform string cosim:variable:{ref.name} = "{names[0]}", '
-                "and another port name for each other one",
+                hint=f'say which is which: uniform string cosim:variable:{port} = "{names[0]}", and another port name '
+                "for each other one",
             )
+        hidden, clocks = self._names.hidden, self._names.clocks
         if hidden:
             self._log.info(
                 "fmu-local-hidden",
                 f"{len(hidden)} internal quantities of {self._fmu} have no port, since their names would be those of "
-                f"others: {', '.join(hidden[:6])}{' …' if len(hidden) > 6 else ''}",
+                f"others: {_some(hidden)}",
                 self._where,
                 hint='name one explicitly to see it: uniform string cosim:variable:<port> = "<its name>"',
             )
         if clocks:
             self._log.warning(
                 "fmu-clock-unsupported",
-                f"{self._fmu} has clocks ({', '.join(clocks[:6])}{' …' if len(clocks) > 6 else ''}), which have no "
-                "ports here: what they would trigger does not happen",
+                f"{self._fmu} has clocks ({_some(clocks)}), which have no ports here: what they would trigger does not "
+                "happen",
                 self._where,
                 hint="export the model without clocks, or with time-based ones that it handles inside",
             )
@@ -167,11 +213,6 @@ class PortTable:
             where=self._where or SourceLocation(layer=f"{self._fmu}/modelDescription.xml", line=variable.line),
         )
 
-    def check_type(self, port: Port) -> None:
-        """Refuse a port that is not this component's.
 
-        Raises:
-            WiringError: the component has no such port.
-        """
-        if port.ref not in self._names:
-            raise WiringError.of("port-unknown", f"{self._path} has no port {port.ref}", port.where)
+def _some(names: tuple[str, ...]) -> str:
+    return ", ".join(names[:6]) + (" …" if len(names) > 6 else "")

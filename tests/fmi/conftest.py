@@ -7,4 +7,4 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def _cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COSIM_CACHE", str(tmp_path_factory.getbasetemp() / "cache with space"))
+    monkeypatch.setenv("COSIM_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "cache with space"))

@@ -5,11 +5,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import io
-import os
-import shutil
-import subprocess
-import sys
-import tempfile
 import zipfile
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -21,7 +16,8 @@ import numpy as np
 from cosim.component import Experiment, Port, PortRef
 from cosim.diagnostic import DiagnosticLog
 from cosim.fmi import Fmu, FmuComponent, open_fmu
-from cosim.fmi.library import library_suffix, platform_folders
+from cosim.fmi.library import platform_folders
+from cosim.native.toolchain import compile_shared, library_suffix
 
 HERE = Path(__file__).resolve().parent
 UNITS = (
@@ -142,19 +138,10 @@ def _structure3(variables: Sequence[tuple[Any, ...]]) -> str:
 
 
 @functools.cache
-def _folder() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="cosim-zoo-")
-
-
-@functools.cache
 def library(source: str, defines: tuple[str, ...]) -> bytes:
     """A compiled shared library, as bytes."""
-    compiler = os.environ.get("CC") or next((c for c in ("cc", "gcc", "clang") if shutil.which(c)), "")
-    command = [compiler] if compiler else [sys.executable, "-m", "ziglang", "cc"]
-    target = Path(_folder().name) / f"{abs(hash((source, defines)))}{library_suffix()}"
-    flags = ["-std=c99", "-O1", "-shared", "-fPIC", *(f"-D{d}" for d in defines)]
-    subprocess.run([*command, *flags, str(HERE / source), "-o", str(target), "-lm"], check=True, cwd=target.parent)
-    return target.read_bytes()
+    pairs = dict(([*d.split("=", 1), ""])[:2] for d in defines)
+    return compile_shared([HERE / source], name=Path(source).stem, defines=pairs, flags=["-O1"]).read_bytes()
 
 
 def pack(file: Path, entries: Mapping[str, str | bytes], links: Mapping[str, str] | None = None) -> Path:

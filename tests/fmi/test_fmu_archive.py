@@ -39,7 +39,7 @@ def good() -> dict[str, str | bytes]:
 )
 def test_entries_that_leave_the_folder(tmp_path: Path, good: dict[str, str | bytes], name: str) -> None:
     path = pack(tmp_path / "bad.fmu", {**good, name: "x"})
-    cache = Path(os.environ["COSIM_CACHE"])
+    cache = Path(os.environ["COSIM_CACHE_DIR"])
     before = _files(cache)
     assert repr(name) in _refused(path, "fmu-entry-refused")
     assert _files(cache) == before
