@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -89,6 +89,10 @@ class FmuComponent:
     def messages(self) -> tuple[LogLine, ...]:
         """The last messages of the FMU, oldest first."""
         return tuple(self._log.lines)
+
+    def listen(self, listener: Callable[[str], None]) -> None:
+        """Call `listener` with every message of the FMU when it comes."""
+        self._log.listener = listener
 
     def ports(self) -> Iterable[Port]:
         """Every port, sorted; internal quantities of a very large FMU are found but not listed."""

@@ -32,7 +32,7 @@ class Fmi2Instance(Instance):
             c_char_p(name),
             c_int(self._kind),
             c_char_p(self.fmu.description.token.encode()),
-            c_char_p(self.fmu.resources.as_uri().encode()),
+            c_char_p(self.library.resources.as_uri().encode()),
             ctypes.byref(self._callbacks),
             c_int(0),
             c_int(0),

@@ -28,7 +28,7 @@ class Fmi3Instance(Instance):
         pointer: int | None = function(
             c_char_p(name),
             c_char_p(self.fmu.description.token.encode()),
-            c_char_p((str(self.fmu.resources) + os.sep).encode()),
+            c_char_p((str(self.library.resources) + os.sep).encode()),
             c_bool(False),  # visible
             c_bool(False),  # logging
             c_bool(False),  # event mode

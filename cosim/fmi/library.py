@@ -167,6 +167,7 @@ class Library:
         self.identifier = identifier
         self.prefix = f"fmi{fmu.description.major}"
         self.live = 0
+        self.resources = fmu.resources
         self._functions: dict[str, Any] = {}
         try:
             if sys.platform == "win32":

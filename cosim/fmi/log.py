@@ -14,6 +14,7 @@ import itertools
 import sys
 import weakref
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,11 +47,13 @@ class FmuLog:
         lines: the messages that are kept, oldest first.
         count: how many there were.
         key: what the callbacks get as component environment.
+        listener: called with every message as text, at once.
     """
 
     def __init__(self) -> None:
         self.lines: deque[LogLine] = deque(maxlen=_KEPT_LINES)
         self.count = 0
+        self.listener: Callable[[str], None] | None = None
         self.key = next(_keys)
         _logs[self.key] = self
 
@@ -59,6 +62,8 @@ class FmuLog:
         self.count += 1
         line = (text or b"")[:_LONGEST_LINE].decode("utf-8", "replace").rstrip()
         self.lines.append(LogLine(status, (category or b"")[:80].decode("utf-8", "replace"), line))
+        if self.listener is not None:
+            self.listener(str(self.lines[-1]))
 
     def tail(self, count: int = 5) -> tuple[str, ...]:
         """The last messages as text."""

@@ -243,7 +243,7 @@ class Fmi3ModelExchange(_ModelExchange, Fmi3Instance):
         pointer: int | None = function(
             c_char_p(name),
             c_char_p(self.fmu.description.token.encode()),
-            c_char_p((str(self.fmu.resources) + os.sep).encode()),
+            c_char_p((str(self.library.resources) + os.sep).encode()),
             c_bool(False),  # visible
             c_bool(False),  # logging
             c_void_p(self.log.key),

@@ -245,11 +245,12 @@ class Bench:
         *,
         step: str = "1/10",
         stop: str | None = None,
+        kind: Any = FmuComponent,
         **options: Any,
     ) -> None:
         self.log = DiagnosticLog()
         self.fmu: Fmu = open_fmu(path, log=self.log)
-        self.component = FmuComponent(self.fmu, "/P", log=self.log, **options)
+        self.component: Any = kind(self.fmu, "/P", log=self.log, **options)
         by_name = {(p.ref.direction.value, p.ref.name): p for p in self.component.ports()}
         self.ports = by_name
         self.inputs = self._choose("inputs", inputs, "input")

@@ -46,6 +46,24 @@ typedef struct {
 #define FAULT_CALL ""
 #endif
 
+#ifdef HOSTILE
+#include <signal.h>
+#ifndef _WIN32
+#include <unistd.h>
+#endif
+static int overflow(int n) {
+    volatile char frame[65536];
+    frame[0] = (char)n;
+    return n > 1000000000 ? 0 : overflow(n + 1) + frame[0];
+}
+static void misbehave(double t) {
+    if (t < 0.45) return;
+    HOSTILE;
+}
+#else
+static void misbehave(double t) { (void)t; }
+#endif
+
 API int zoo_live = 0;
 
 static int answer(Model *m, const char *call) {
@@ -91,6 +109,9 @@ API void *fmi2Instantiate(const char *name, int type, const char *token, const c
 }
 API void fmi2FreeInstance(void *c) {
     Model *m = c;
+#ifdef FREE_ABORTS
+    abort();
+#endif
     zoo_live--;
     m->callbacks->release(m);
 }
@@ -110,6 +131,7 @@ API int fmi2Reset(void *c) { (void)c; return 0; }
 API int fmi2DoStep(void *c, double t, double h, int no_restore) {
     Model *m = c;
     (void)no_restore;
+    misbehave(t);
     int status = answer(m, "DoStep");
     if (status > 1 || status < 0) return status;
     if (fabs(t - m->s.real[5]) > 1e-9) return 3;
