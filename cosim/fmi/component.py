@@ -18,6 +18,7 @@ from cosim.fmi.kinds import make_instance
 from cosim.fmi.library import Fmu
 from cosim.fmi.log import FmuLog, LogLine, status_name
 from cosim.fmi.ports import Binding, PortTable
+from cosim.fmi.retry import StepRetry
 from cosim.fmi.state import FmuState
 
 _FILED_MESSAGES = 10
@@ -33,6 +34,8 @@ class FmuComponent:
         period: communication period [s]; None follows the base step.
         where: what authored the component.
         log: gets names that clash or do not exist, and what the FMU warns of.
+        retries: how often a step that the FMU discards is halved and tried again from its beginning; needs an
+            FMU that can save its state, which is then saved before every step.
     """
 
     def __init__(
@@ -44,6 +47,7 @@ class FmuComponent:
         period: Fraction | None = None,
         where: SourceLocation | None = None,
         log: DiagnosticLog,
+        retries: int = 0,
     ) -> None:
         self.fmu = fmu
         self.where = where
@@ -59,6 +63,8 @@ class FmuComponent:
         self._failed = False
         self._closed = False
         self._time = 0.0
+        self._retry: StepRetry | None = None
+        self._retries = retries
         self._end_tick: int | None = None
         self._interval = (0, 0.0)
         self._inputs: tuple[Binding, ...] = ()
@@ -136,6 +142,8 @@ class FmuComponent:
         self._end_tick = None if experiment.stop is None else experiment.ticks
         instance = self._instance = make_instance(self.fmu, self._name, self._log, experiment.tolerance)
         self._access = Access(instance, self._check, self._inexact)
+        if self._retries and instance.interface.save_state:
+            self._retry = StepRetry(instance, self._retries, self._check, self._note_retry)
         self._prepare(instance)
         by_causality: dict[bool, list[tuple[Binding, Any]]] = {True: [], False: []}
         structural = []
@@ -170,7 +178,8 @@ class FmuComponent:
             self._running()
             raise AssertionError
         time = self._time = experiment.time(tick)
-        status = instance.step(time, self._step_size(tick, ticks))
+        size = self._step_size(tick, ticks)
+        status = instance.step(time, size) if self._retry is None else self._retry.step(time, size)
         if status > WARNING or status < 0:
             reason = instance.stop_reason() if status == DISCARD else ""
             self._check(instance.step_call, status, reason, is_step=True)
@@ -187,6 +196,8 @@ class FmuComponent:
             return
         for state in list(self._states):
             state.free()
+        if self._retry is not None:
+            self._retry.free()
         status = 0
         try:
             if self._initialized and not self._failed:
@@ -374,6 +385,14 @@ class FmuComponent:
             values.buffer[:] = current
             own = current[block.inside]
             self._own[block.outside] = np.where(np.isnan(self._own[block.outside]), own, self._own[block.outside])
+
+    def _note_retry(self, time: float, parts: int) -> None:
+        self._diagnostics.info(
+            "fmu-step-retried",
+            f"{self._name} discarded a step at t = {time:.9g} s and took it in {parts} parts; later ones are not told",
+            self.where,
+            hint="a smaller communication step size may be what this FMU wants",
+        )
 
     def _follow_parameters(self, values: FloatArray) -> None:
         for entry in self._parameters:

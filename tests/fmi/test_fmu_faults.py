@@ -206,3 +206,20 @@ def test_states_of_another_instance_are_refused(tmp_path: Path) -> None:
         second.start()
         with pytest.raises(StepError, match="fmu-state-foreign"):
             second.component.restore(first.component.save())
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_discarded_step_is_tried_in_parts(tmp_path: Path, version: str) -> None:
+    path = build(tmp_path, version, "DISCARD_ABOVE=0.03")
+    with Bench(path, ["u"], ["imu:x_1_2", "y"], retries=3) as bench:
+        bench.start()
+        for k in range(4):
+            bench.set(u=k + 1.0)
+            bench.step()
+        assert bench.get() == {"imu:x_1_2": pytest.approx(1.0, abs=1e-12), "y": 4.0}
+        assert [d.code for d in bench.log] == ["fmu-step-retried"]
+    assert live(bench.fmu) == 0
+    with Bench(path, ["u"], ["y"], retries=1) as bench, pytest.raises(StepError, match="fmu-step-discarded"):
+        bench.start()
+        bench.step()
+    assert live(bench.fmu) == 0

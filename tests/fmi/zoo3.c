@@ -97,6 +97,12 @@ API int fmi3DoStep(void *c, double t, double h, bool no_restore, bool *event, bo
     int status = answer(m, "DoStep");
     if (status > 1 || status < 0) return status;
     if (fabs(t - m->s.real[5]) > 1e-9) return 3;
+#ifdef DISCARD_ABOVE
+    if (h > DISCARD_ABOVE) {
+        m->s.real[4] = -1000; /* a half-done step leaves traces */
+        return 2;
+    }
+#endif
 #ifdef TERMINATED
     if (t > 0.45) { *terminate = true; return 0; }
 #endif
@@ -186,9 +192,11 @@ API int fmi3SetBinary(void *c, const uint32_t r[], size_t n, const size_t sizes[
     return n == n_values ? 0 : 3;
 }
 API int fmi3GetFMUState(void *c, void **state) {
-    if (!*state) *state = malloc(sizeof(State));
+    if (!*state) {
+        *state = malloc(sizeof(State));
+        zoo_live += 1000;
+    }
     memcpy(*state, &((Model *)c)->s, sizeof(State));
-    zoo_live += 1000;
     return 0;
 }
 API int fmi3SetFMUState(void *c, void *state) { memcpy(&((Model *)c)->s, state, sizeof(State)); return 0; }
