@@ -1,1 +1,1 @@
-"""native"""
+"""Compiling and loading native code."""

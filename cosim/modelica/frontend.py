@@ -1,0 +1,160 @@
+"""rumoca as the front end: Modelica text to a checked, flat DAE, and its errors with their places."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cosim.diagnostic import ModelicaError, SourceLocation
+
+_CLASS = re.compile(
+    r"^[ \t]*(?:final\s+|encapsulated\s+|partial\s+)*(model|block|class)\s+([A-Za-z_]\w*|'[^']+')", re.MULTILINE
+)
+_PLACE = re.compile(r"╭─\[[^\]]*?:(\d+):(\d+)\]")
+_UNKNOWN = re.compile(r"unresolved (?:type|component|class|function)?\s*(?:reference|name)?:?\s*'([\w.]+)'")
+
+
+@dataclass(frozen=True, slots=True)
+class Flat:
+    """What the front end makes of a model.
+
+    Attributes:
+        document: the DAE as JSON.
+        dependencies: further files whose classes it uses.
+    """
+
+    document: Mapping[str, Any]
+    dependencies: tuple[Path, ...]
+
+
+def without_comments(text: str) -> str:
+    """The source with comments and texts blanked, character by character, so that places stay."""
+    pattern = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
+    return pattern.sub(lambda m: re.sub(r"[^\n]", " ", m.group()), text)
+
+
+def class_names(text: str) -> list[str]:
+    """Classes that a source declares at its outermost level, with its `within` prefix, in order."""
+    plain = without_comments(text)
+    within = re.search(r"^\s*within\s+([\w.]+)\s*;", plain, re.MULTILINE)
+    prefix = f"{within.group(1)}." if within else ""
+    found: list[str] = []
+    at = 0
+    while match := _CLASS.search(plain, at):
+        name = match.group(2)
+        found.append(prefix + name)
+        closing = re.compile(rf"\bend\s+{re.escape(name)}\s*;").search(plain, match.end())
+        at = closing.end() if closing else match.end()
+    return found
+
+
+def choose_class(text: str, wanted: str, file: str) -> str:
+    """The class to compile: as wanted, by its full or last name; else the last of the file.
+
+    Raises:
+        ModelicaError: the source declares no such class.
+    """
+    names = class_names(text)
+    if not wanted:
+        if names:
+            return names[-1]
+        # A syntax error may hide the class: let the parser say where.
+        _raise_syntax(text, file)
+        raise ModelicaError.of("modelica-class-unknown", f"{file} declares no model", SourceLocation(file))
+    for name in names:
+        if wanted == name or wanted.rpartition(".")[2] == name.rpartition(".")[2]:
+            return name
+    if "." in wanted:
+        return wanted
+    _raise_syntax(text, file)
+    raise ModelicaError.of(
+        "modelica-class-unknown",
+        f"{file} declares no model {wanted}",
+        SourceLocation(file),
+        hint=f"it has: {', '.join(names) or 'none'}",
+    )
+
+
+def flatten(text: str, name: str, file: str, library_path: Sequence[Path]) -> Flat:
+    """Parse, instantiate, flatten and type-check a model.
+
+    Args:
+        text: Modelica source.
+        name: the class.
+        file: what the user calls the source.
+        library_path: folders where `Other.mo` serves a class that the source uses.
+
+    Raises:
+        ModelicaError: what is wrong, with line and column.
+    """
+    import rumoca
+
+    roots = [p for p in os.environ.get("MODELICAPATH", "").split(os.pathsep) if p and Path(p).is_dir()]
+    used: list[Path] = []
+    source = text
+    while True:
+        try:
+            session = rumoca.Session(roots=roots) if roots else rumoca.Session()
+            document = json.loads(session.loads(source, model=name).to_json("dae"))
+            return Flat(document, tuple(used))
+        except rumoca.RumocaError as error:
+            found = _served(str(error), library_path, used)
+            if found is None:
+                _raise_syntax(text, file)
+                raise _error(str(error), text, name, file) from None
+            used.append(found)
+            # Appended, so that the places of the user's own source stay.
+            source = f"{source}\n{_without_within(found.read_text(encoding='utf-8'))}"
+
+
+def _without_within(text: str) -> str:
+    return re.sub(r"^\s*within\s+[\w.]*\s*;", "", text, count=1)
+
+
+def _served(message: str, folders: Sequence[Path], used: Sequence[Path]) -> Path | None:
+    """A file of the library path for a name that the front end does not know."""
+    for name in _UNKNOWN.findall(message):
+        for folder in folders:
+            for found in sorted(folder.rglob(f"{name.rpartition('.')[2]}.mo")):
+                if found not in used:
+                    return found
+    return None
+
+
+def _raise_syntax(text: str, file: str) -> None:
+    """Raise the first syntax error of a source, if it has one."""
+    import rumoca
+
+    for diagnostic in rumoca.validate_source(text):
+        if str(diagnostic.level).lower() != "error":
+            continue
+        place = _PLACE.search(diagnostic.message)
+        line, column = (int(place.group(1)), int(place.group(2))) if place else (diagnostic.line, diagnostic.column)
+        summary = re.search(r"×\s*(.+)", diagnostic.message)
+        expected = re.search(r"help:\s*(expected one of:.*?)(?:\n\s*\n|\Z)", diagnostic.message, re.DOTALL)
+        hint = " ".join(expected.group(1).split()) if expected else ""
+        what = summary.group(1).strip() if summary else diagnostic.message.strip().splitlines()[0]
+        where = SourceLocation(file, line=line, column=column)
+        shown = text.splitlines()[line - 1].strip() if 0 < line <= len(text.splitlines()) else ""
+        raise ModelicaError.of("modelica-syntax", f"{what}: {shown}" if shown else what, where, hint)
+
+
+def _error(message: str, text: str, name: str, file: str) -> ModelicaError:
+    """A semantic error; the front end names things but not places, so look the name up."""
+    lines = [line.strip(" -") for line in message.splitlines() if line.strip()]
+    kept = [re.sub(r"^\S+ \[\w+\]:\s*", "", line) for line in lines if not line.startswith("Related failures")]
+    summary = kept[0].removeprefix(f"{name} could not be compiled: ") if kept else message
+    where = SourceLocation(file)
+    for quoted in re.findall(r"['`]([A-Za-z_][\w.]*)['`]", message):
+        match = re.search(rf"\b{re.escape(quoted)}\b", without_comments(text))
+        if match:
+            line = text.count("\n", 0, match.start()) + 1
+            column = match.start() - text.rfind("\n", 0, match.start())
+            where = SourceLocation(file, line=line, column=column)
+            break
+    return ModelicaError.of("modelica-invalid", f"{name}: {summary}", where)

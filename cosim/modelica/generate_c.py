@@ -1,0 +1,297 @@
+"""The compiled model as C: tables, and straight-line functions over one array of values."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import math
+from collections.abc import Iterable, Sequence
+from importlib.resources import files
+
+from cosim.modelica.expression import LEAVES, OPERATIONS, Expression, Graph
+from cosim.modelica.model import CompiledModel
+from cosim.modelica.sort import Block, Solution
+
+_NEWTON_PASSES = 60
+# In the order of the runtime's enumeration.
+_KINDS = ("TUNABLE", "FIXED", "INPUT", "START", "COMPUTED")
+_PRELUDE = """\
+#include <math.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+"""
+_HELPERS = """\
+static double rt_sign(double a) { return (a > 0) - (a < 0); }
+static double rt_mod(double a, double b) { return a - floor(a / b) * b; }
+/* Gaussian elimination with partial pivoting, in place; the solution replaces b. */
+static int rt_solve(int n, double *A, double *b) {
+    for (int k = 0; k < n; k++) {
+        int p = k;
+        for (int i = k + 1; i < n; i++)
+            if (fabs(A[i * n + k]) > fabs(A[p * n + k])) p = i;
+        if (!(fabs(A[p * n + k]) > 1e-300)) return 1;
+        if (p != k) {
+            for (int j = 0; j < n; j++) { double t = A[k * n + j]; A[k * n + j] = A[p * n + j]; A[p * n + j] = t; }
+            double t = b[k]; b[k] = b[p]; b[p] = t;
+        }
+        for (int i = k + 1; i < n; i++) {
+            double f = A[i * n + k] / A[k * n + k];
+            for (int j = k; j < n; j++) A[i * n + j] -= f * A[k * n + j];
+            b[i] -= f * b[k];
+        }
+    }
+    for (int i = n - 1; i >= 0; i--) {
+        for (int j = i + 1; j < n; j++) b[i] -= A[i * n + j] * b[j];
+        b[i] /= A[i * n + i];
+    }
+    return 0;
+}
+"""
+
+
+def generate(model: CompiledModel, name: str) -> tuple[str, str]:
+    """The C source of a model.
+
+    Args:
+        model: compiled.
+        name: of the model, for messages.
+
+    Returns:
+        The source, and its token: the same source has the same token.
+    """
+    body = "\n".join([_PRELUDE, *_tables(model, name), _HELPERS, *_functions(model), ""])
+    runtime = files("cosim.modelica").joinpath("runtime.c").read_text(encoding="utf-8")
+    source = body + runtime
+    token = hashlib.sha256(source.encode()).hexdigest()[:32]
+    return source.replace("@TOKEN@", token), token
+
+
+# ---- tables
+
+
+def slot_kinds(model: CompiledModel) -> list[str]:
+    """What may be done with each slot."""
+    kinds = ["COMPUTED"] * model.dae.size
+    calculated = {a.slot for a in model.calculated}
+    for variable in model.dae.variables:
+        for slot in variable.slots:
+            if variable.role == "input":
+                kinds[slot] = "INPUT"
+            elif variable.is_parameter:
+                if variable.role == "constant" or slot in calculated or variable.index in model.baked:
+                    continue
+                kinds[slot] = "TUNABLE" if is_tunable(model, variable.index) else "FIXED"
+            elif variable.is_discrete or (variable.role == "state" and slot in model.from_start):
+                kinds[slot] = "START"
+    return kinds
+
+
+def is_tunable(model: CompiledModel, index: int) -> bool:
+    """Whether a parameter may change between steps."""
+    variable = model.dae.by_index[index]
+    return variable.scalar == "real" and bool(variable.attributes.get("is_tunable", True))
+
+
+def _tables(model: CompiledModel, name: str) -> list[str]:
+    dae, discrete = model.dae, model.discrete
+    slots = [slot for v in dae.variables if v.is_discrete for slot in v.slots]
+    has_events = bool(slots or discrete.triggers or discrete.reinitializations)
+    sizes = {
+        "NV": dae.size,
+        "NX": len(model.states),
+        "ND": len(slots),
+        "NC": len(discrete.triggers),
+        "NCLK": len(discrete.clocks),
+        "NTEV": len(discrete.instants),
+        "NREL": len(model.moving),
+        "NASSERT": len(discrete.assertions),
+        "HAS_EVENTS": int(has_events),
+        "NVARS": len(dae.variables) + len(dae.derivatives),
+    }
+    clocks = [f"{{{c.period[0]}.0, {c.period[1]}.0, {c.phase[0]}.0, {c.phase[1]}.0}}" for c in discrete.clocks]
+    variables = [f"{{{v.slot}, {v.size}}}" for v in (*dae.variables, *dae.derivatives.values())]
+    starts = [_number(model.starts.get(slot, 0.0)) for slot in range(dae.size)]
+    return [
+        f"#define MODEL_NAME {json.dumps(name)}",
+        '#define MODEL_TOKEN "@TOKEN@"',
+        *(f"#define {key} {value}" for key, value in sizes.items()),
+        "typedef struct {",
+        "    double time, rtol, atol, step;",
+        "    int dirty, mode, initial, failed, ended, reinit;",
+        "    double v[NV + 1], start[NV + 1], pre[ND + 1], level[NC + 1], held[NC + 1];",
+        "    int tick[NCLK + 1];",
+        "    long long next[NCLK + 1];",
+        "    unsigned char given[NV + 1];",
+        "} State;",
+        _table("int", "STATE", model.states),
+        _table("int", "RATE", model.derivatives),
+        _table("int", "DISCRETE", slots),
+        _table("double", "START_VALUE", starts),
+        _table("double", "CLOCK", clocks, "[4]"),
+        _table("int", "VARIABLE", variables, "[2]"),
+        _table("unsigned char", "SLOT_KIND", [_KINDS.index(kind) for kind in slot_kinds(model)]),
+        _table("int", "ASSERT_TERMINATES", [int(a.terminates) for a in discrete.assertions]),
+        _table("char *const", "ASSERT_TEXT", [json.dumps(a.message) for a in discrete.assertions]),
+    ]
+
+
+def _table(type: str, name: str, values: Sequence[object], shape: str = "") -> str:
+    empty = "{0}" if shape else '""' if "char *" in type else "0"
+    lines = [", ".join(str(v) for v in values[k : k + 12]) for k in range(0, len(values), 12)] or [empty]
+    return f"static const {type} {name}[]{shape} = {{{(',' + chr(10) + '    ').join(lines)}}};"
+
+
+def _number(value: float) -> str:
+    if math.isfinite(value):
+        return repr(value) if value >= 0 and not math.copysign(1.0, value) < 0 else f"({value!r})"
+    return "NAN" if math.isnan(value) else "INFINITY" if value > 0 else "(-INFINITY)"
+
+
+# ---- functions
+
+
+def _functions(model: CompiledModel) -> list[str]:
+    discrete = model.discrete
+    starts = _Code(model)
+    for assignment in model.start_equations:
+        value = starts.value(assignment.expression)
+        starts.line(f"if (!s->given[{assignment.slot}]) s->start[{assignment.slot}] = {value};")
+    event = _Code(model).solutions(model.event)
+    for k, level in enumerate(discrete.triggers):
+        event.line(f"s->level[{k}] = {event.value(level)};")
+    # All values first: one reinitialization must not see another's.
+    planned = [(event.value(r.fires), event.value(r.value), r.slot) for r in discrete.reinitializations]
+    for k, (_, value, _) in enumerate(planned):
+        event.line(f"const double n{k} = {value};")
+    for k, (fires, _, slot) in enumerate(planned):
+        event.line(f"if ({fires} != 0) {{ s->v[{slot}] = n{k}; s->reinit = 1; }}")
+    instants = _Code(model)
+    for k, instant in enumerate(discrete.instants):
+        instants.line(f"t[{k}] = {instants.value(instant)};")
+    relations = _Code(model)
+    for k, (relation, _) in enumerate(model.moving):
+        relations.line(f"r[{k}] = {relations.value(relation)} != 0;")
+    return [
+        _Code(model).solutions(model.calculated).function("void m_calculated(State *s)"),
+        starts.function("void m_starts(State *s)"),
+        _Code(model).solutions(model.initial).function("void m_initial(State *s)"),
+        _Code(model).solutions(model.continuous).function("void m_continuous(State *s)"),
+        _Code(model).solutions(model.rates).function("void m_rates(State *s)"),
+        event.function("void m_event(State *s)"),
+        relations.function("void m_relations(State *s, int *r)", "(void)r;"),
+        instants.function("void m_instants(State *s, double *t)", "(void)t;"),
+        _assertions(model),
+    ]
+
+
+def _assertions(model: CompiledModel) -> str:
+    lines = ["static int m_assert(State *s, int k) {", "    (void)s;"]
+    for k, assertion in enumerate(model.discrete.assertions):
+        code = _Code(model)
+        value = code.value(assertion.fires)
+        lines += [
+            f"    if (k == {k}) {{",
+            *(f"    {line}" for line in code.lines),
+            f"        return {value} != 0;",
+            "    }",
+        ]
+    return "\n".join([*lines, "    return 0;", "}"])
+
+
+class _Code:
+    """Lines of one function. Every expression is computed once; a slot is written before it is first read,
+    so that a computed expression stays right to the end of the function."""
+
+    def __init__(self, model: CompiledModel) -> None:
+        self._graph: Graph = model.graph
+        slots = [slot for v in model.dae.variables if v.is_discrete for slot in v.slots]
+        self._pre = {slot: k for k, slot in enumerate(slots)}
+        self._local: dict[Expression, str] = {}
+        self._numbers = itertools.count()
+        self.lines: list[str] = []
+
+    def line(self, text: str) -> None:
+        """Add a line."""
+        self.lines.append(f"    {text}")
+
+    def function(self, signature: str, unused: str = "") -> str:
+        """The whole function."""
+        return "\n".join([f"static {signature} {{", *self.lines, f"    (void)s; {unused}".rstrip(), "}"])
+
+    def solutions(self, items: Iterable[Solution]) -> _Code:
+        """Assignments and blocks in order."""
+        for item in items:
+            if isinstance(item, Block):
+                self._newton(item)
+            else:
+                self.line(f"s->v[{item.slot}] = {self.value(item.expression)};")
+        return self
+
+    def value(self, x: Expression) -> str:
+        """C text of an expression, after the lines that compute it."""
+        g = self._graph
+        stack = [x]
+        while stack:
+            at = stack[-1]
+            if at in self._local or g.entries[at][0] in LEAVES:
+                stack.pop()
+                continue
+            missing = [k for k in g.operands(at) if k not in self._local and g.entries[k][0] not in LEAVES]
+            if missing:
+                stack += missing
+                continue
+            stack.pop()
+            name = f"t{next(self._numbers)}"
+            self.line(f"const double {name} = {self._code(at)};")
+            self._local[at] = name
+        return self._text(x)
+
+    def _code(self, x: Expression) -> str:
+        entry, operands = self._graph.entries[x], [self._text(k) for k in self._graph.operands(x)]
+        if entry[0] == "external":
+            return f"{entry[1]}({', '.join(operands)})"
+        return OPERATIONS[entry[0]].code.format(*operands)
+
+    def _text(self, x: Expression) -> str:
+        kind, *arguments = self._graph.entries[x]
+        if kind == "const":
+            return _number(arguments[0])
+        if kind == "var":
+            return f"s->v[{arguments[0]}]"
+        if kind == "pre":
+            slot = arguments[0]
+            return f"s->pre[{self._pre[slot]}]" if slot in self._pre else f"s->v[{slot}]"
+        if kind in ("time", "initial"):
+            return f"s->{kind}"
+        if kind in ("tick", "held"):
+            return f"s->{kind}[{arguments[0]}]"
+        return self._local[x]
+
+    def _newton(self, block: Block) -> None:
+        """Iterate x ← x − J⁻¹·r; a linear block takes one pass and one to confirm."""
+        n, own = len(block.slots), set(block.slots)
+        # Inside the loop, whatever reads the unknowns is computed anew, under names of its own.
+        inner = _Code.__new__(_Code)
+        inner._graph, inner._pre, inner._numbers, inner.lines = self._graph, self._pre, self._numbers, []
+        inner._local = {x: name for x, name in self._local.items() if not self._graph.slots(x) & own}
+        residuals = [inner.value(r) for r in block.residuals]
+        jacobian = [inner.value(j) for j in block.jacobian]
+        self.line(f"for (int pass = 0; pass < {2 if block.is_linear else _NEWTON_PASSES}; pass++) {{")
+        self.lines += [f"    {line}" for line in inner.lines]
+        self.line(
+            f"    double F[{n}] = {{{', '.join(residuals)}}}, J[{n * n}] = {{{', '.join(jacobian)}}}, change = 0;"
+        )
+        self.line(f"    if (rt_solve({n}, J, F)) {{ s->failed = 1; break; }}")
+        for k, slot in enumerate(block.slots):
+            self.line(f"    s->v[{slot}] -= F[{k}];")
+            self.line(f"    change = fmax(change, fabs(F[{k}]) / (1 + fabs(s->v[{slot}])));")
+        self.line("    if (change < 1e-13) break;")
+        if not block.is_linear:
+            self.line(f"    if (pass == {_NEWTON_PASSES - 1} && !(change < 1e-6)) s->failed = 1;")
+        self.line("}")
