@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 
-import cosim
 from cosim.component import Experiment, FloatArray, Port, PortRef, StepStatus
 from cosim.diagnostic import Diagnostic, DiagnosticLog, Severity, SourceLocation, StepError
 from cosim.fmi import wire_format as wire
@@ -292,7 +291,7 @@ class _Process:
         self._output: deque[bytes] = deque()
         self._size = 0
         self._is_connected = False
-        package = str(Path(cosim.__file__).resolve().parents[1])
+        package = str(Path(__file__).resolve().parents[2])
         with Listener(authkey=key) as listener:
             self._address = listener.address
             self._popen = subprocess.Popen(
