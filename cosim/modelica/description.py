@@ -104,7 +104,7 @@ class _Document:
 
     def units(self) -> list[str]:
         """Unit definitions of every unit that is used and known."""
-        names = sorted({e.variable.attributes.get("unit") or "" for e in self.entries} - {""})
+        names = sorted({"s", *(self.unit_name(e) for e in self.entries)} - {""})
         lines = [self._unit(name, unit) for name in names if (unit := parse_unit(name)) is not None]
         return ["  <UnitDefinitions>", *lines, "  </UnitDefinitions>"] if lines else []
 
@@ -116,8 +116,7 @@ class _Document:
 
     def unit_name(self, entry: _Entry) -> str:
         """The declared unit, as far as it has a definition."""
-        name = entry.variable.attributes.get("unit") or ""
-        return name if name and parse_unit(name) is not None else ""
+        return unit_name(self.model, entry.variable)
 
     def limits(self, entry: _Entry) -> list[tuple[str, str]]:
         """min, max and nominal; a Boolean has none."""
@@ -218,7 +217,8 @@ class _Fmi3(_Document):
             *self.units(),
             '  <LogCategories><Category name="logStatusError"/><Category name="logEvents"/></LogCategories>',
             "  <ModelVariables>",
-            '    <Float64 name="time" valueReference="0" causality="independent" variability="continuous"/>',
+            '    <Float64 name="time" valueReference="0" causality="independent" variability="continuous" '
+            'description="Simulation time" unit="s"/>',
             *self._variables(),
             "  </ModelVariables>",
             *self._structure(),
@@ -270,6 +270,16 @@ class _Fmi3(_Document):
             if entry.initial == "calculated" and is_unknown:
                 yield f'    <InitialUnknown valueReference="{owner[entry.variable.slot]}"/>'
         yield "  </ModelStructure>"
+
+
+def unit_name(model: CompiledModel, variable: Variable) -> str:
+    """The declared unit, as far as it is known; that of a derivative is per second."""
+    if variable.role == "derivative":
+        of = unit_name(model, model.dae.by_index[variable.index])
+        name = f"{of}2" if of.endswith("/s") else "1/s" if of == "1" else f"{of}/s" if of else ""
+    else:
+        name = str(variable.attributes.get("unit") or "")
+    return name if name and parse_unit(name) is not None else ""
 
 
 def _kind(variable: Variable) -> str:

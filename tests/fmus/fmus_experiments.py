@@ -120,6 +120,16 @@ def _balloon(t: Array) -> dict[str, Array]:
     }
 
 
+def _steered(t: Array) -> dict[str, Array]:
+    return {
+        **{f"error_{a}": 0.9 * np.sin((2 + k) * t + k) for k, a in enumerate("xyz")},
+        **{f"rate_{a}": 0.7 * np.cos((3 - k) * t + 2 * k) for k, a in enumerate("xyz")},
+        "attitude_valid": (t > 0.2).astype(float),
+        "enable": (t < 1.3).astype(float),
+        "disable": ((t > 0.6) & (t < 0.7)).astype(float),
+    }
+
+
 def _pid(t: Array) -> dict[str, Array]:
     return {
         "setpoint": np.where(t > 0.05, 1.2, 0.0) - np.where(t > 0.4, 2.5, 0.0),
@@ -209,10 +219,24 @@ EXPERIMENTS: dict[str, Experiment] = {
         Run(0.01, _landing_force(_T)), reference.touchdown_sensor, {"force_threshold_n": 120.0}, ("touchdown",)
     ),
     "TouchdownDetector": Experiment(
-        Run(0.01, {**_landing_force(_T), "reset": ((_T > 1.2) & (_T < 1.3)).astype(float)}),
+        Run(
+            0.01,
+            {
+                **_landing_force(_T),
+                "vertical_velocity_mps": -2.0 + 3.0 * _T + 0.3 * np.sin(40 * _T),
+                "reset": ((_T > 1.2) & (_T < 1.3)).astype(float),
+            },
+        ),
         reference.touchdown_detector,
         {"force_on_n": 150.0, "force_off_n": 20.0, "debounce_s": 0.095},
         ("contact", "touchdown", "landed", "engine_cut", "contact_count"),
+    ),
+    "AttitudeController": Experiment(
+        Run(0.01, _steered(_T)),
+        control.attitude_controller,
+        {"stiffness_nm": 300.0, "damping_nms": 2500.0, "maximum_torque_nm": 450.0},
+        ("active",),
+        1e-12,
     ),
     "PID": Experiment(
         Run(1 / 240, _pid(_FAST)),

@@ -202,21 +202,31 @@ def touchdown_sensor(run: Run) -> Outputs:
 def touchdown_detector(run: Run) -> Outputs:
     force, reset = run.u("contact_force_n"), run.u("reset") > 0.5
     on, off, wait = run.p("force_on_n", 200.0), run.p("force_off_n", 50.0), run.p("debounce_s", 0.05)
-    names = ("contact", "touchdown", "landed", "engine_cut", "touchdown_time_s", "contact_count")
+    names = ("contact", "touchdown", "landed", "engine_cut", "touchdown_time_s", "touchdown_speed_mps", "contact_count")
+    velocity, period = run.u("vertical_velocity_mps"), 1 / 240
     rows = np.zeros((run.count + 1, len(names)))
     loaded = latched = False
-    since, landing, bounces = 0.0, -1.0, 0
+    since, landing, speed, bounces = 0.0, -1.0, 0.0, 0
+
+    def sampled(n: int) -> float:
+        """The velocity of tick n: a tick at the end of a step belongs to that step."""
+        return float(velocity[int(np.ceil(n * period / run.step - 1e-9))]) if n >= 0 else 0.0
+
     for k in range(run.count + 1):
         begin, end = run.time[max(k - 1, 0)], run.time[k]
         was_loaded, was_latched = loaded, latched
         loaded = bool(force[k] > on or (loaded and force[k] >= off))
         if loaded and not was_loaded:
             since, bounces = begin, bounces + 1
-        settled = loaded and end >= since + wait
+            if bounces == 1:
+                tick = int(np.floor(begin / period + 1e-9))
+                speed = max(0.0, -sampled(tick), -sampled(tick - 1))
+        # A deadline that is a rounding away from the communication point counts as reached.
+        settled = loaded and end >= since + wait - 1e-9
         latched = (settled or latched) and not reset[k]
         if latched and not was_latched:
             landing = max(since + wait, begin)
-        rows[k] = loaded, settled, latched, latched, landing, bounces
+        rows[k] = loaded, settled, latched, latched, landing, speed, bounces
     return dict(zip(names, rows.T, strict=True))
 
 

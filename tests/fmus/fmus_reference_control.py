@@ -132,3 +132,16 @@ def descent_controller(run: Run) -> Outputs:
         "tracking": (measured & ~cut).astype(float),
         "saturated": (~cut & ((wanted > high) | (wanted < low))).astype(float),
     }
+
+
+def attitude_controller(run: Run) -> Outputs:
+    on = (run.u("attitude_valid", 1.0) > 0.5) & (run.u("enable", 1.0) > 0.5) & ~(run.u("disable") > 0.5)
+    stiffness, damping = run.p("stiffness_nm", 1000.0), run.p("damping_nms", 1000.0)
+    limit = run.p("maximum_torque_nm", 1000.0)
+    torques = {
+        f"torque_{a}": np.where(
+            on, np.clip(stiffness * run.u(f"error_{a}") - damping * run.u(f"rate_{a}"), -limit, limit), 0.0
+        )
+        for a in "xyz"
+    }
+    return {**torques, "active": on.astype(float)}
