@@ -11,11 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from cosim import frame
 from cosim.component import FloatArray
-from cosim.mechanism import MassProperties, Pose, Quaternion, Shape, ShapeKind, Vector
+from cosim.mechanism import MassProperties, Pose, Quaternion, Shape, ShapeKind, Triangle, Vector
 
+IndexArray = npt.NDArray[np.intp]
 _UNIT: tuple[Vector, ...] = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
 
@@ -36,6 +38,13 @@ class Lump:
     def scaled(self, mass: float) -> Lump:
         """The same shape with another mass."""
         return Lump(mass, self.center, self.tensor * (mass / self.mass))
+
+    def about(self, center: FloatArray) -> Lump:
+        """The same mass, its centre declared to be elsewhere: the tensor is taken about that point.
+
+        So do usd-core's `ComputeMassProperties` and PhysX where only the centre of mass is authored.
+        """
+        return Lump(self.mass, center, self.tensor + _steiner(self.mass, self.center - center))
 
     def placed(self, pose: Pose) -> Lump:
         """Seen from the frame that `pose` maps to."""
@@ -83,7 +92,7 @@ def _lump(mass: float, diagonal: tuple[float, float, float], center: Vector = fr
     return Lump(mass, np.array(center, dtype=float), np.diag(diagonal))
 
 
-def _polyhedron(points: FloatArray, triangles: np.ndarray, density: float) -> Lump:
+def _polyhedron(points: FloatArray, triangles: IndexArray, density: float) -> Lump:
     """Signed tetrahedra from the points' mean to each triangle."""
     origin = points.mean(axis=0)
     a, b, c = ((points - origin)[triangles[:, k]] for k in range(3))
@@ -102,36 +111,78 @@ def _polyhedron(points: FloatArray, triangles: np.ndarray, density: float) -> Lu
     return Lump(mass, center + origin, np.trace(second) * np.eye(3) - second)
 
 
-def hull_triangles(points: Sequence[Vector]) -> tuple[tuple[int, int, int], ...]:
-    """Outward triangles of the convex hull, by insertion of one point after another.
+def hull_triangles(points: Sequence[Vector]) -> tuple[Triangle, ...]:
+    """Outward triangles of the convex hull.
+
+    Quickhull: C. B. Barber, D. P. Dobkin, H. Huhdanpaa, "The Quickhull Algorithm for Convex Hulls" (1996).
 
     Raises:
         ValueError: the points are coplanar.
     """
-    p = np.array(points, dtype=float)
-    size = float(np.ptp(p, axis=0).max()) if len(p) else 0.0
-    faces = _first_tetrahedron(p, 1e-9 * size)
-    done = {i for face in faces for i in face}
-    for i in range(len(p)):
-        if i in done:
-            continue
-        seen = [f for f in faces if _height(p, f, p[i]) > 1e-9 * size]
-        if not seen:
-            continue
-        edges = {(f[k], f[(k + 1) % 3]) for f in seen for k in range(3)}
-        faces = [f for f in faces if f not in seen]
-        faces += [(a, b, i) for a, b in sorted(edges) if (b, a) not in edges]
-    return tuple(faces)
+    return Hull(np.array(points, dtype=float).reshape(-1, 3)).triangles()
 
 
-def _height(p: FloatArray, face: tuple[int, int, int], point: FloatArray) -> float:
-    a, b, c = (p[k] for k in face)
-    normal = np.cross(b - a, c - a)
-    length = float(np.linalg.norm(normal))
-    return float(np.dot(normal, point - a)) / length if length > 0.0 else 0.0
+class Hull:
+    """A convex hull that grows by the farthest point above one of its faces.
+
+    Args:
+        points: shape (n, 3).
+
+    Raises:
+        ValueError: the points are coplanar.
+    """
+
+    def __init__(self, points: FloatArray) -> None:
+        self._points = points
+        self._tolerance = 1e-9 * float(np.ptp(points, axis=0).max()) if len(points) else 0.0
+        self._faces: list[Triangle] = []
+        # One row per face: outward unit normal and distance from the origin.
+        self._normals, self._distances = np.zeros((0, 3)), np.zeros(0)
+        self._above: list[IndexArray] = []
+        self._add(_first_tetrahedron(points, self._tolerance), np.arange(len(points)))
+        while self._grow():
+            pass
+
+    def triangles(self) -> tuple[Triangle, ...]:
+        """Faces as indices into the points, counter-clockwise seen from outside."""
+        return tuple(self._faces)
+
+    def _grow(self) -> bool:
+        index = next((i for i, above in enumerate(self._above) if len(above)), None)
+        if index is None:
+            return False
+        above = self._above[index]
+        apex = int(above[int(np.argmax(self._points[above] @ self._normals[index]))])
+        visible = self._normals @ self._points[apex] - self._distances > self._tolerance
+        visible[index] = True
+        seen = [self._faces[i] for i in np.flatnonzero(visible)]
+        orphans = np.unique(np.concatenate([self._above[i] for i in np.flatnonzero(visible)]))
+        edges = {(face[k], face[(k + 1) % 3]) for face in seen for k in range(3)}
+        kept = ~visible
+        self._faces = [face for face, keep in zip(self._faces, kept, strict=True) if keep]
+        self._above = [points for points, keep in zip(self._above, kept, strict=True) if keep]
+        self._normals, self._distances = self._normals[kept], self._distances[kept]
+        horizon = [(a, b, apex) for a, b in sorted(edges) if (b, a) not in edges]
+        self._add(horizon, orphans[orphans != apex])
+        return True
+
+    def _add(self, faces: list[Triangle], points: IndexArray) -> None:
+        """Append faces and deal each point out to the first of them that it is above."""
+        corners = self._points[np.array(faces, dtype=np.intp)]
+        normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+        lengths = np.linalg.norm(normals, axis=1, keepdims=True)
+        normals = np.divide(normals, lengths, out=np.zeros_like(normals), where=lengths > 0.0)
+        distances = np.einsum("ij,ij->i", normals, corners[:, 0])
+        for face, normal, distance in zip(faces, normals, distances, strict=True):
+            is_above = self._points[points] @ normal - distance > self._tolerance
+            self._faces.append(face)
+            self._above.append(points[is_above])
+            points = points[~is_above]
+        self._normals = np.concatenate([self._normals, normals])
+        self._distances = np.concatenate([self._distances, distances])
 
 
-def _first_tetrahedron(p: FloatArray, tolerance: float) -> list[tuple[int, int, int]]:
+def _first_tetrahedron(p: FloatArray, tolerance: float) -> list[Triangle]:
     if len(p) < 4:
         raise ValueError("a hull needs four points")
     a = 0
@@ -153,30 +204,48 @@ def combined(lumps: Sequence[Lump]) -> Lump:
     center = sum((lump.mass * lump.center for lump in lumps), np.zeros(3)) / mass
     tensor = np.zeros((3, 3))
     for lump in lumps:
-        arm = lump.center - center
-        tensor += lump.tensor + lump.mass * (np.dot(arm, arm) * np.eye(3) - np.outer(arm, arm))
+        tensor += lump.tensor + _steiner(lump.mass, lump.center - center)
     return Lump(mass, center, tensor)
+
+
+def _steiner(mass: float, arm: FloatArray) -> FloatArray:
+    """What the parallel axis theorem adds to a tensor [kg·m²]."""
+    return np.asarray(mass * (np.dot(arm, arm) * np.eye(3) - np.outer(arm, arm)))
 
 
 def principal(lump: Lump) -> MassProperties:
     """With principal moments and axes.
 
-    A tensor that is diagonal already keeps the axes of its frame; else the moments ascend and each axis
-    points so that its largest component is positive, the last so that the frame is right-handed.
+    Cyclic Jacobi rotations by at most 45° (Golub and Van Loan, "Matrix Computations", section 8.5): a tensor
+    that is diagonal keeps the axes of its frame and their order, one that nearly is gets axes close to
+    them, and no eigenvalue library decides about signs.
     """
+    tensor = (lump.tensor + lump.tensor.T) / 2.0
+    axes = np.eye(3)
+    for _ in range(60):
+        off = np.abs(tensor - np.diag(np.diag(tensor)))
+        if off.max() <= 1e-14 * np.abs(tensor).max():
+            break
+        for p, q in ((0, 1), (0, 2), (1, 2)):
+            turn = _jacobi_rotation(tensor, p, q)
+            tensor, axes = turn.T @ tensor @ turn, axes @ turn
+    i, j, k = np.diag(tensor).tolist()
     x, y, z = lump.center.tolist()
-    off = np.abs(lump.tensor - np.diag(np.diag(lump.tensor))).max()
-    if off <= 1e-12 * np.abs(lump.tensor).max():
-        i, j, k = np.diag(lump.tensor).tolist()
-        return MassProperties(lump.mass, (x, y, z), (i, j, k))
-    moments, axes = np.linalg.eigh((lump.tensor + lump.tensor.T) / 2.0)
-    for column in range(3):
-        axis = axes[:, column]
-        axes[:, column] = axis * math.copysign(1.0, axis[int(np.argmax(np.abs(axis)))])
-    if np.linalg.det(axes) < 0.0:
-        axes[:, 2] = -axes[:, 2]
-    i, j, k = moments.tolist()
-    return MassProperties(lump.mass, (x, y, z), (i, j, k), of_matrix(axes))
+    is_turned = not np.array_equal(axes, np.eye(3))
+    return MassProperties(lump.mass, (x, y, z), (i, j, k), of_matrix(axes) if is_turned else frame.IDENTITY)
+
+
+def _jacobi_rotation(tensor: FloatArray, p: int, q: int) -> FloatArray:
+    """The rotation in the plane of two axes that makes their product of inertia zero."""
+    turn = np.eye(3)
+    if abs(tensor[p, q]) <= 1e-16 * np.abs(tensor).max():
+        return turn
+    tau = (tensor[q, q] - tensor[p, p]) / (2.0 * tensor[p, q])
+    tangent = math.copysign(1.0, tau) / (abs(tau) + math.hypot(1.0, tau))
+    cosine = 1.0 / math.hypot(1.0, tangent)
+    turn[p, p] = turn[q, q] = cosine
+    turn[p, q], turn[q, p] = tangent * cosine, -tangent * cosine
+    return turn
 
 
 def of_matrix(turn: FloatArray) -> Quaternion:

@@ -8,11 +8,13 @@ from pxr import Usd, UsdPhysics
 
 from cosim import frame
 from cosim.mechanism import EARTH_GRAVITY, Vector
-from cosim.usd.placement import Placements, vector
+from cosim.usd.placement import Placements
 from cosim.usd.reader import StageReader
+from cosim.usd.values import ValueRefused, finite, number, vector
 
 # Beyond this an authored magnitude is a mistake: the photosphere of the sun has 274 m/s².
 _LARGEST = 1e6
+_CURE = "author a finite vector and magnitude, or none for the gravity of the Earth"
 
 
 def read_gravity(reader: StageReader, placements: Placements) -> Vector:
@@ -21,9 +23,10 @@ def read_gravity(reader: StageReader, placements: Placements) -> Vector:
     found: list[tuple[Usd.Prim, Vector]] = []
     for prim in reader.prims():
         if prim.IsA(UsdPhysics.Scene):
-            gravity = _of_scene(prim, reader, placements, down)
-            if gravity is not None:
-                found.append((prim, gravity))
+            try:
+                found.append((prim, _of_scene(prim, reader, placements, down)))
+            except ValueRefused as refused:
+                refused.report(reader, "usd-physics-gravity-invalid", _CURE)
     if not found:
         x, y, z = placements.direction(down)
         return (EARTH_GRAVITY * x, EARTH_GRAVITY * y, EARTH_GRAVITY * z)
@@ -40,32 +43,23 @@ def read_gravity(reader: StageReader, placements: Placements) -> Vector:
     return gravity
 
 
-def _of_scene(prim: Usd.Prim, reader: StageReader, placements: Placements, down: Vector) -> Vector | None:
-    raw = reader.get(prim, "physics:gravityDirection")
-    magnitude = float(reader.get(prim, "physics:gravityMagnitude", -math.inf))
-    direction = vector(raw) if raw is not None else frame.ZERO
-    length = frame.norm(direction)
-    if not math.isfinite(length):
-        return _invalid(prim, reader, "physics:gravityDirection", str(direction))
+def _of_scene(prim: Usd.Prim, reader: StageReader, placements: Placements, down: Vector) -> Vector:
+    name = "physics:gravityDirection"
+    direction = finite(prim, name, vector(prim, reader, name, frame.ZERO))
+    name = "physics:gravityMagnitude"
+    magnitude = number(prim, reader, name, -math.inf)
     if math.isnan(magnitude) or magnitude == math.inf:
-        return _invalid(prim, reader, "physics:gravityMagnitude", str(magnitude))
+        raise ValueRefused(prim, name, f"is {magnitude}, which is not finite")
     # Any negative magnitude means the Earth's, also USD's own fallback of −inf.
     amount = EARTH_GRAVITY if magnitude < 0.0 else magnitude * reader.metres
     if amount > _LARGEST:
-        return _invalid(prim, reader, "physics:gravityMagnitude", f"{magnitude} ({amount:g} m/s²)")
-    unit = down if length == 0.0 else (direction[0] / length, direction[1] / length, direction[2] / length)
-    x, y, z = placements.direction(unit)
+        raise ValueRefused(prim, name, f"is {magnitude}, that is {amount:g} m/s², which no world has")
+    # The largest component first, so that the length of a huge or a tiny vector is a number.
+    largest = max(abs(c) for c in direction)
+    x, y, z = (c / largest for c in direction) if largest > 0.0 else down
+    length = frame.norm((x, y, z))
+    x, y, z = placements.direction((x / length, y / length, z / length))
     return (amount * x, amount * y, amount * z)
-
-
-def _invalid(prim: Usd.Prim, reader: StageReader, name: str, value: str) -> Vector | None:
-    reader.log.error(
-        "usd-physics-gravity-invalid",
-        f"{name} of {prim.GetPath()} is {value}",
-        reader.locate(prim, name),
-        hint="author a finite vector and magnitude, or none for the Earth's",
-    )
-    return None
 
 
 def _text(gravity: Vector) -> str:

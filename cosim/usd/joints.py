@@ -13,8 +13,9 @@ from pxr import Sdf, Usd, UsdPhysics
 
 from cosim import frame
 from cosim.mechanism import Drive, Joint, JointKind, Pose, Quaternion
-from cosim.usd.placement import Placements, quaternion, vector
+from cosim.usd.placement import Placements
 from cosim.usd.reader import StageReader
+from cosim.usd.values import ValueRefused, authored_number, authored_quaternion, finite, flag, token, vector
 
 _KINDS = {
     "PhysicsFixedJoint": JointKind.FIXED,
@@ -27,6 +28,8 @@ _AXES: dict[str, Quaternion] = {
     "Y": (math.sqrt(0.5), 0.0, 0.0, math.sqrt(0.5)),
     "Z": (math.sqrt(0.5), 0.0, -math.sqrt(0.5), 0.0),
 }
+# Limits from here on are none; writers of single precision author FLT_MAX.
+_UNBOUNDED = 0.5e38
 # A drive without gains is a position motor of 3 Hz with damping ratio 2.
 MOTOR_FREQUENCY = 2.0 * math.pi * 3.0
 MOTOR_STIFFNESS = MOTOR_FREQUENCY**2
@@ -39,6 +42,14 @@ class _End:
 
     body: str
     pose: Pose
+
+
+class JointRefused(Exception):
+    """A joint that cannot be built; the text says why."""
+
+    def __init__(self, code: str, text: str, name: str = "") -> None:
+        super().__init__(text)
+        self.code, self.name = code, name
 
 
 def read_joints(
@@ -61,17 +72,24 @@ def read_joints(
             portless.append((path, f"a {prim.GetTypeName()} is not realised"))
             _report_unrealised(prim, reader)
             continue
-        if kind is JointKind.FIXED:
-            portless.append((path, "a fixed joint has no ports"))
-        joint = _JointReader(prim, kind, reader, placements, bodies).read()
-        if joint is not None:
-            joints.append(joint)
+        try:
+            joints.append(_JointReader(prim, kind, reader, placements, bodies).read())
+        except ValueRefused as refused:
+            refused.report(reader)
+        except JointRefused as refused:
+            where = reader.locate(prim, refused.name)
+            reader.log.error(refused.code, f"{path}: {refused}", where, "see UsdPhysicsJoint for what it needs")
+        else:
+            if kind is JointKind.FIXED:
+                portless.append((path, "a fixed joint has no ports"))
+            continue
+        portless.append((path, "the joint has errors and is not built"))
     return joints, portless
 
 
 def _is_joint(prim: Usd.Prim) -> bool:
     name = str(prim.GetTypeName())
-    # Vendors' joints are no UsdPhysicsJoint in usd-core.
+    # Joints of vendors are no UsdPhysicsJoint in usd-core.
     return prim.IsA(UsdPhysics.Joint) or (name.startswith("Physx") and name.endswith("Joint"))
 
 
@@ -92,65 +110,63 @@ class _JointReader:
         self, prim: Usd.Prim, kind: JointKind, reader: StageReader, placements: Placements, bodies: set[str]
     ) -> None:
         self.prim, self.kind, self.reader, self.placements, self.bodies = prim, kind, reader, placements, bodies
-        self.failed = False
 
-    def read(self) -> Joint | None:
+    def read(self) -> Joint:
         prim, reader = self.prim, self.reader
         reader.declare_inert(prim, "every tree of joints is an articulation", "physics:excludeFromArticulation")
-        ends = [self._end(k) for k in (0, 1)]
+        is_enabled = flag(prim, reader, "physics:jointEnabled", True)
+        collide = flag(prim, reader, "physics:collisionEnabled", False)
+        axis = self._axis()
         lower, upper = self._limits()
         drive = self._drive()
-        enabled = bool(reader.get(prim, "physics:jointEnabled", True))
-        together = bool(reader.get(prim, "physics:collisionEnabled", False))
-        if self.failed or ends[0] is None or ends[1] is None:
-            return None
-        if ends[0].body == ends[1].body:
-            where = reader.locate(prim)
-            what = f"{ends[0].body} to itself" if ends[0].body else "the world to itself"
-            reader.log.error("joint-endpoints-invalid", f"{prim.GetPath()} joins {what}", where)
-            return None
+        one, other = self._end(0, axis), self._end(1, axis)
+        if one.body == other.body:
+            what = f"{one.body} to itself" if one.body else "the world to itself"
+            raise JointRefused("joint-endpoints-invalid", f"it joins {what}", "physics:body1")
         return Joint(
-            str(prim.GetPath()),
-            self.kind,
-            ends[0].body,
-            ends[1].body,
-            ends[0].pose,
-            ends[1].pose,
-            lower,
-            upper,
-            drive,
-            enabled,
-            together,
-            reader.locate(prim),
+            path=str(prim.GetPath()),
+            kind=self.kind,
+            body0=one.body,
+            body1=other.body,
+            frame0=one.pose,
+            frame1=other.pose,
+            lower=lower,
+            upper=upper,
+            drive=drive,
+            enabled=is_enabled,
+            collision_enabled=collide,
+            where=reader.locate(prim),
         )
 
     # ---- endpoints
 
-    def _end(self, index: int) -> _End | None:
+    def _end(self, index: int, axis: Quaternion) -> _End:
         name = f"physics:body{index}"
         targets = self.reader.targets(self.prim, name)
-        local = self._local(index)
+        local = self._local(index, axis)
         if len(targets) > 1:
-            return self._refuse("joint-endpoints-invalid", f"{name} has {len(targets)} targets", name)
+            raise JointRefused("joint-endpoints-invalid", f"{name} has {len(targets)} targets", name)
         if not targets:
             # Authored in the world, whose axes may be turned.
             x, y, z = (self.reader.metres * c for c in local.position)
             pose = frame.compose(Pose(orientation=self.placements.world), Pose((x, y, z), local.orientation))
             return _End("", pose)
-        target = self.reader.stage.GetPrimAtPath(targets[0])
+        target = self.reader.stage.GetPrimAtPath(targets[0]) if targets[0].IsAbsoluteRootOrPrimPath() else None
         if not target:
-            return self._refuse("joint-endpoints-invalid", f"{name} points to {targets[0]}, which does not exist", name)
+            raise JointRefused(
+                "joint-endpoints-invalid", f"{name} points to {targets[0]}, and there is no such prim", name
+            )
+        if _is_joint(target):
+            raise JointRefused("joint-endpoints-invalid", f"{name} points to {targets[0]}, which is a joint", name)
         return self._end_at(target, targets[0], local, name)
 
-    def _end_at(self, target: Usd.Prim, path: Sdf.Path, local: Pose, name: str) -> _End | None:
+    def _end_at(self, target: Usd.Prim, path: Sdf.Path, local: Pose, name: str) -> _End:
         body = self.placements.body_of(target)
         if body is not None and str(body.GetPath()) not in self.bodies:
-            return self._refuse(
-                "joint-endpoints-invalid", f"{name} points to {path}, a body that is not admitted", name
-            )
+            raise JointRefused("joint-endpoints-invalid", f"{name} points to {path}, a body that is not admitted", name)
         placement = self.placements.relative(target, body)
         if placement is None:
-            return self._refuse(
+            raise JointRefused(
                 "joint-endpoints-invalid", f"{name} points to {path}, which has no valid transform", name
             )
         x, y, z = (self.reader.metres * s * c for s, c in zip(placement.scale, local.position, strict=True))
@@ -158,41 +174,29 @@ class _JointReader:
         pose = frame.compose(placement.pose, Pose((x, y, z), local.orientation))
         return _End(str(body.GetPath()) if body is not None else "", pose)
 
-    def _local(self, index: int) -> Pose:
+    def _local(self, index: int, axis: Quaternion) -> Pose:
         """localPos, in stage lengths, and localRot turned to the joint axis."""
-        position = self.reader.get(self.prim, f"physics:localPos{index}")
-        rotation = self.reader.get(self.prim, f"physics:localRot{index}")
-        at = vector(position) if position is not None else frame.ZERO
-        turn = frame.IDENTITY
-        if rotation is not None:
-            q = quaternion(rotation)
-            try:
-                turn = frame.normalised(q)
-            except ValueError:
-                turn = frame.IDENTITY
-                self.reader.log.warning(
-                    "joint-rotation-invalid",
-                    f"localRot{index} of {self.prim.GetPath()} is {q}: taken as no rotation",
-                    self.reader.locate(self.prim, f"physics:localRot{index}"),
-                )
-        if not all(math.isfinite(c) for c in at):
-            self._refuse("joint-endpoints-invalid", f"localPos{index} is {at}", f"physics:localPos{index}")
-            at = frame.ZERO
-        return Pose(at, frame.multiply(turn, self._axis()))
+        name = f"physics:localPos{index}"
+        position = finite(self.prim, name, vector(self.prim, self.reader, name, frame.ZERO))
+        name = f"physics:localRot{index}"
+        turn = authored_quaternion(self.prim, self.reader, name) or frame.IDENTITY
+        if not any(turn):
+            self.reader.log.warning(
+                "joint-rotation-invalid",
+                f"localRot{index} of {self.prim.GetPath()} is the zero quaternion: taken as no rotation",
+                self.reader.locate(self.prim, name),
+                hint="author (1, 0, 0, 0)",
+            )
+            turn = frame.IDENTITY
+        return Pose(position, frame.multiply(frame.normalised(turn), axis))
 
     def _axis(self) -> Quaternion:
         if self.kind is JointKind.FIXED:
             return frame.IDENTITY
-        token = str(self.reader.get(self.prim, "physics:axis", "X"))
-        if token not in _AXES:
-            self._refuse("joint-axis-invalid", f"its axis is {token!r}", "physics:axis")
-            return frame.IDENTITY
-        return _AXES[token]
-
-    def _refuse(self, code: str, text: str, name: str) -> _End | None:
-        self.failed = True
-        self.reader.log.error(code, f"{self.prim.GetPath()}: {text}", self.reader.locate(self.prim, name))
-        return None
+        axis = token(self.prim, self.reader, "physics:axis", "X")
+        if axis not in _AXES:
+            raise JointRefused("joint-axis-invalid", f"its axis is {axis!r}; it must be X, Y or Z", "physics:axis")
+        return _AXES[axis]
 
     # ---- limits and drives
 
@@ -204,19 +208,10 @@ class _JointReader:
     def _limits(self) -> tuple[float | None, float | None]:
         if self.kind is JointKind.FIXED:
             return None, None
-        bounds: list[float | None] = []
-        for name, open_side in (("physics:lowerLimit", -math.inf), ("physics:upperLimit", math.inf)):
-            value = self.reader.get_authored(self.prim, name)
-            if value is None or float(value) == open_side or abs(float(value)) > 1e37:
-                bounds.append(None)
-            elif math.isfinite(value):
-                bounds.append(float(value) * self._unit)
-            else:
-                self._refuse("joint-limit-invalid", f"{name} is {value}", name)
-                bounds.append(None)
-        lower, upper = bounds
+        lower = self._bound("physics:lowerLimit", -math.inf)
+        upper = self._bound("physics:upperLimit", math.inf)
         if lower is not None and upper is not None and lower > upper:
-            self._refuse(
+            raise JointRefused(
                 "joint-limit-invalid", f"its lower limit {lower:g} is above its upper {upper:g}", "physics:lowerLimit"
             )
         if self.kind is JointKind.REVOLUTE and (lower is None) != (upper is None):
@@ -227,55 +222,63 @@ class _JointReader:
             )
         return lower, upper
 
+    def _bound(self, name: str, unbounded: float) -> float | None:
+        value = authored_number(self.prim, self.reader, name)
+        if value is None or value == unbounded or math.copysign(1.0, unbounded) * value >= _UNBOUNDED:
+            return None
+        if not math.isfinite(value):
+            raise JointRefused("joint-limit-invalid", f"{name} is {value}", name)
+        return value * self._unit
+
     def _drive(self) -> Drive:
         if self.kind is JointKind.FIXED:
             return Drive()
+        prim, reader = self.prim, self.reader
         instance = "angular" if self.kind is JointKind.REVOLUTE else "linear"
         prefix = f"drive:{instance}:physics:"
         names = ("targetPosition", "targetVelocity", "stiffness", "damping", "maxForce")
-        values = {name: self.reader.get_authored(self.prim, prefix + name) for name in names}
-        kind = str(self.reader.get(self.prim, f"{prefix}type", "force"))
-        applied = f"PhysicsDriveAPI:{instance}" in self.reader.applied(self.prim)
-        self.reader.consume_schema(self.prim, f"PhysicsDriveAPI:{instance}")
-        if not applied and any(v is not None for v in values.values()):
-            self.reader.log.info(
+        values = {name: authored_number(prim, reader, prefix + name) for name in names}
+        kind = token(prim, reader, f"{prefix}type", "force")
+        if not reader.has_schema(prim, f"PhysicsDriveAPI:{instance}") and any(v is not None for v in values.values()):
+            reader.log.info(
                 "drive-api-not-applied",
-                f"{self.prim.GetPath()} authors {prefix}… and does not apply PhysicsDriveAPI:{instance}: it counts",
-                self.reader.locate(self.prim),
+                f"{prim.GetPath()} authors {prefix}… and does not apply PhysicsDriveAPI:{instance}: it counts",
+                reader.locate(prim),
             )
         for name, value in values.items():
-            negative = name in ("stiffness", "damping", "maxForce") and value is not None and value < 0.0
-            if value is not None and (
-                math.isnan(value) or negative or (name != "maxForce" and not math.isfinite(value))
-            ):
-                self._refuse("drive-invalid", f"{prefix}{name} is {value}", prefix + name)
-                return Drive()
-        return self._made(values, kind)
+            if value is None:
+                continue
+            is_negative = name in ("stiffness", "damping", "maxForce") and value < 0.0
+            if math.isnan(value) or is_negative or (math.isinf(value) and name != "maxForce"):
+                raise JointRefused("drive-invalid", f"{prefix}{name} is {value}", prefix + name)
+        if kind not in ("force", "acceleration"):
+            raise JointRefused(
+                "drive-invalid", f"{prefix}type is {kind!r}; it must be force or acceleration", f"{prefix}type"
+            )
+        return self._made(values, is_acceleration=kind == "acceleration")
 
-    def _made(self, values: dict[str, float | None], kind: str) -> Drive:
+    def _made(self, values: dict[str, float | None], *, is_acceleration: bool) -> Drive:
         unit, reader = self._unit, self.reader
         position, velocity = values["targetPosition"], values["targetVelocity"]
         stiffness, damping = values["stiffness"] or 0.0, values["damping"] or 0.0
-        limit = math.inf if values["maxForce"] is None else float(values["maxForce"])
         # Stage units: a force is kg·length/s², a torque kg·length²/s².
         force = reader.kilograms * reader.metres
         torque = force * reader.metres
-        if math.isfinite(limit):
-            limit *= torque if self.kind is JointKind.REVOLUTE else force
-        target = None if position is None else float(position) * unit
-        speed = 0.0 if velocity is None else float(velocity) * unit
-        active = position is not None or stiffness > 0.0 or damping > 0.0 or bool(velocity)
+        limit = math.inf if values["maxForce"] is None else values["maxForce"]
+        limit *= torque if self.kind is JointKind.REVOLUTE else force
+        target = None if position is None else position * unit
+        speed = 0.0 if velocity is None else velocity * unit
+        is_active = position is not None or velocity is not None or stiffness > 0.0 or damping > 0.0
         if stiffness == 0.0 and damping == 0.0:
-            if velocity and position is None:
+            if velocity is not None and position is None:
                 # Only a speed is asked for: a velocity motor of the same bandwidth.
-                return Drive(None, speed, 0.0, MOTOR_DAMPING, limit, True, active)
-            return Drive(target, speed, MOTOR_STIFFNESS, MOTOR_DAMPING, limit, True, active)
-        acceleration = kind == "acceleration"
+                return Drive(None, speed, 0.0, MOTOR_DAMPING, limit, True, is_active)
+            return Drive(target, speed, MOTOR_STIFFNESS, MOTOR_DAMPING, limit, True, is_active)
         per = 1.0
         if self.kind is JointKind.REVOLUTE:
-            per = math.degrees(1.0) * (1.0 if acceleration else torque)
-        elif not acceleration:
+            per = math.degrees(1.0) * (1.0 if is_acceleration else torque)
+        elif not is_acceleration:
             per = reader.kilograms
         if target is None and stiffness > 0.0:
             target = 0.0
-        return Drive(target, speed, stiffness * per, damping * per, limit, acceleration, active)
+        return Drive(target, speed, stiffness * per, damping * per, limit, is_acceleration, is_active)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pxr import UsdPhysics
+
 from cosim.mechanism import RigidBodyModel
-from cosim.usd.bodies import read_bodies
+from cosim.usd.bodies import read_bodies, read_motions
 from cosim.usd.colliders import read_colliders
+from cosim.usd.filtering import read_filtered_pairs
 from cosim.usd.gravity import read_gravity
 from cosim.usd.joints import read_joints
+from cosim.usd.materials import Materials
 from cosim.usd.placement import Placements
 from cosim.usd.reader import StageReader
 from cosim.usd.sensors import read_sensors
@@ -25,46 +29,38 @@ _INERT_NAMES = ("lunco:spawnable", "lunco:spawnLift", "lunco:avatar", "lunco:cam
 
 def read_mechanism(reader: StageReader) -> RigidBodyModel:
     """Bodies, joints, sensors and actuators; every finding goes to the reader's log."""
-    placements = Placements(reader)
+    placements, materials = Placements(reader), Materials(reader)
     gravity = read_gravity(reader, placements)
-    colliders = read_colliders(reader, placements)
-    bodies = read_bodies(reader, placements, colliders)
+    motions = read_motions(reader)
+    colliders = read_colliders(reader, placements, materials, motions)
+    bodies = read_bodies(reader, placements, materials, motions, colliders)
     admitted = {body.path for body in bodies}
+    colliders = [c for c in colliders if not c.body or c.body in admitted]
     joints, portless = read_joints(reader, placements, admitted)
     sensors = read_sensors(reader, placements, admitted)
-    pairs = _filtered_pairs(reader)
+    _read_owners(reader)
     _declare_inert(reader)
     return RigidBodyModel(
         gravity=gravity,
         bodies=tuple(sorted(bodies, key=lambda b: b.path)),
-        colliders=tuple(sorted((c for c in colliders if not c.body or c.body in admitted), key=lambda c: c.path)),
+        colliders=tuple(sorted(colliders, key=lambda c: c.path)),
         joints=tuple(sorted(joints, key=lambda j: j.path)),
-        rays=tuple(sorted((r for r in sensors.rays if not r.body or r.body in admitted), key=lambda r: r.path)),
-        probes=tuple(sorted((p for p in sensors.probes if not p.body or p.body in admitted), key=lambda p: p.path)),
+        rays=tuple(sorted(sensors.rays, key=lambda r: r.path)),
+        probes=tuple(sorted(sensors.probes, key=lambda p: p.path)),
         lights=tuple(sorted(sensors.lights, key=lambda light: light.path)),
         actuators=tuple(sorted(sensors.actuators, key=lambda a: a.path)),
         portless=tuple(sorted(portless)),
-        filtered_pairs=pairs,
+        filtered_pairs=read_filtered_pairs(reader, admitted, colliders),
     )
 
 
-def _filtered_pairs(reader: StageReader) -> tuple[tuple[str, str], ...]:
-    """One opinion on either side is the whole pair."""
-    found = set()
+def _read_owners(reader: StageReader) -> None:
+    """`physics:simulationOwner` is realised where it names the only scene there is."""
+    scenes = [prim.GetPath() for prim in reader.prims() if prim.IsA(UsdPhysics.Scene)]
     for prim in reader.prims():
-        if not reader.has_schema(prim, "PhysicsFilteredPairsAPI"):
-            continue
-        for target in reader.targets(prim, "physics:filteredPairs"):
-            if not reader.stage.GetPrimAtPath(target):
-                reader.log.warning(
-                    "filtered-pair-dangling",
-                    f"{prim.GetPath()} filters {target}, which does not exist",
-                    reader.locate(prim, "physics:filteredPairs"),
-                )
-                continue
-            one, other = sorted((str(prim.GetPath()), str(target)))
-            found.add((one, other))
-    return tuple(sorted(found))
+        relationship = prim.GetRelationship("physics:simulationOwner")
+        if relationship and relationship.GetForwardedTargets() == scenes:
+            reader.consume(prim, "physics:simulationOwner")
 
 
 def _declare_inert(reader: StageReader) -> None:

@@ -70,6 +70,15 @@ class Placements:
             return None
         return Placement(frame.compose(frame.inverse(parent.pose), own.pose), own.scale)
 
+    def above(self, prim: Usd.Prim) -> Placement | None:
+        """The placement of the space that a prim's transform is authored in; None for the world."""
+        parent = prim.GetParent()
+        if not parent or parent.IsPseudoRoot():
+            return None
+        if prim.IsA(UsdGeom.Xformable) and UsdGeom.Xformable(prim).GetResetXformStack():
+            return None
+        return self.of(parent)
+
     def direction(self, vector: Vector) -> Vector:
         """A direction of the stage's world in the Y-up world."""
         return frame.rotate(self.world, vector)
@@ -100,15 +109,3 @@ class Placements:
             hint="author translate, rotate and non-zero scale, with rotations below the scales",
         )
         return None
-
-
-def quaternion(value: object) -> Quaternion:
-    """A Gf quaternion as (w, x, y, z), not normalised."""
-    real, imaginary = value.GetReal(), value.GetImaginary()  # type: ignore[attr-defined]
-    return (float(real), float(imaginary[0]), float(imaginary[1]), float(imaginary[2]))
-
-
-def vector(value: object) -> Vector:
-    """A Gf vector."""
-    x, y, z = (float(c) for c in value)  # type: ignore[attr-defined]
-    return (x, y, z)

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from pxr import Usd
 
 from cosim import frame
 from cosim.mechanism import Actuator, ActuatorKind, DistantLight, EnvironmentProbe, RaySensor, Vector
-from cosim.usd.placement import Placements, vector
+from cosim.usd.placement import Placement, Placements
 from cosim.usd.reader import StageReader
+from cosim.usd.values import ValueRefused, finite, number, token, vector
 
 _RAY, _PROBE = "LunCoRaycastAPI", "LunCoEnvironmentProbeAPI"
 _ACTUATORS = {
     "LunCoForceActuatorAPI": (ActuatorKind.FORCE, "maxForce"),
     "LunCoTorqueActuatorAPI": (ActuatorKind.TORQUE, "maxTorque"),
+}
+_DIRECTIONS: dict[str, Vector] = {
+    f"{sign}{axis}": (s * (axis == "X"), s * (axis == "Y"), s * (axis == "Z"))
+    for sign, s in (("", 1.0), ("+", 1.0), ("-", -1.0))
+    for axis in "XYZ"
 }
 
 
@@ -42,19 +49,52 @@ def read_sensors(reader: StageReader, placements: Placements, bodies: set[str]) 
             _read_light(prim, reader, placements, found)
     sun = _sun(found.lights)
     for prim in reader.prims():
+        schemas = [name for name in (_RAY, _PROBE, *_ACTUATORS) if reader.has_schema(prim, name)]
+        if not schemas:
+            continue
         body = placements.body_of(prim)
-        owner = str(body.GetPath()) if body is not None else ""
-        if reader.has_schema(prim, _RAY):
-            _read_ray(prim, reader, placements, body, found)
-        if reader.has_schema(prim, _PROBE):
-            placement = placements.relative(prim, body)
-            if placement is not None:
-                at = reader.locate(prim)
-                found.probes.append(EnvironmentProbe(str(prim.GetPath()), owner, placement.pose.orientation, sun, at))
-        for schema, (kind, limit) in _ACTUATORS.items():
-            if reader.has_schema(prim, schema):
-                _read_actuator(prim, kind, limit, reader, placements, body if owner in bodies else None, found)
+        mount = _Mount(prim, "" if body is None else str(body.GetPath()), placements.relative(prim, body))
+        for schema in schemas:
+            try:
+                _read_one(schema, mount, reader, bodies, sun, found)
+            except ValueRefused as refused:
+                refused.report(reader, "sensor-invalid")
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Mount:
+    """Where a sensor or actuator is mounted: its body ("" for the world) and its placement in it."""
+
+    prim: Usd.Prim
+    body: str
+    placement: Placement | None
+
+
+def _read_one(schema: str, mount: _Mount, reader: StageReader, bodies: set[str], sun: str, found: Sensors) -> None:
+    prim = mount.prim
+    if mount.body and mount.body not in bodies:
+        raise ValueRefused(prim, "", f"is mounted on {mount.body}, a body that is not admitted")
+    if schema == _RAY:
+        found.rays.append(_ray(mount, reader))
+    elif schema == _PROBE:
+        at = _placed(mount).pose.orientation
+        found.probes.append(EnvironmentProbe(str(prim.GetPath()), mount.body, at, sun, reader.locate(prim)))
+    elif mount.body:
+        found.actuators.append(_actuator(schema, mount, reader))
+    else:
+        reader.log.error(
+            "actuator-without-body",
+            f"{prim.GetPath()} is an actuator and neither it nor anything above it is a rigid body",
+            reader.locate(prim),
+            hint="put it below a prim with PhysicsRigidBodyAPI",
+        )
+
+
+def _placed(mount: _Mount) -> Placement:
+    if mount.placement is None:
+        raise ValueRefused(mount.prim, "", "has no valid transform, nor has its body")
+    return mount.placement
 
 
 def _sun(lights: list[DistantLight]) -> str:
@@ -67,89 +107,64 @@ def _read_light(prim: Usd.Prim, reader: StageReader, placements: Placements, fou
     placement = placements.of(prim)
     if placement is not None:
         # A DistantLight shines along its −z.
-        toward = frame.rotate(placement.pose.orientation, (0.0, 0.0, 1.0))
+        toward = _direction((0.0, 0.0, 1.0), placement)
         found.lights.append(DistantLight(str(prim.GetPath()), toward, reader.locate(prim)))
 
 
-def _read_ray(
-    prim: Usd.Prim, reader: StageReader, placements: Placements, body: Usd.Prim | None, found: Sensors
-) -> None:
-    axis = str(reader.get(prim, "lunco:raycast:axis", "-Y"))
-    reach = float(reader.get(prim, "lunco:raycast:maxDistance", 100.0)) * reader.metres
-    offset = vector(reader.get(prim, "lunco:raycast:offset", (0.0, 0.0, 0.0)))
-    direction = _axis(axis)
-    if direction is None:
-        _invalid(prim, reader, "lunco:raycast:axis", f"{axis!r} is no axis", "X, Y, Z, -X, -Y or -Z")
-        return
+def _direction(local: Vector, placement: Placement) -> Vector:
+    """The unit vector of a direction of a prim's scaled, perhaps mirrored frame."""
+    x, y, z = (s * c for s, c in zip(placement.scale, local, strict=True))
+    length = frame.norm((x, y, z))
+    return frame.rotate(placement.pose.orientation, (x / length, y / length, z / length))
+
+
+def _ray(mount: _Mount, reader: StageReader) -> RaySensor:
+    prim = mount.prim
+    axis = token(prim, reader, "lunco:raycast:axis", "-Y")
+    if axis not in _DIRECTIONS:
+        raise ValueRefused(prim, "lunco:raycast:axis", f"is {axis!r}; it must be X, Y, Z, -X, -Y or -Z")
+    name = "lunco:raycast:maxDistance"
+    reach = number(prim, reader, name, 100.0 / reader.metres)
     if not (math.isfinite(reach) and reach > 0.0):
-        _invalid(prim, reader, "lunco:raycast:maxDistance", f"a ray of {reach} m sees nothing", "a positive length")
-        return
-    if not all(math.isfinite(c) for c in offset):
-        _invalid(prim, reader, "lunco:raycast:offset", f"it is {offset}", "finite numbers")
-        return
-    placement = placements.relative(prim, body)
-    if placement is None:
-        return
+        raise ValueRefused(prim, name, f"is {reach}; it must be a positive length")
+    name = "lunco:raycast:offset"
+    offset = finite(prim, name, vector(prim, reader, name, frame.ZERO))
+    placement = _placed(mount)
     x, y, z = (reader.metres * s * c for s, c in zip(placement.scale, offset, strict=True))
-    origin = frame.transform(placement.pose, (x, y, z))
-    owner = str(body.GetPath()) if body is not None else ""
-    turned = frame.rotate(placement.pose.orientation, direction)
-    found.rays.append(RaySensor(str(prim.GetPath()), owner, origin, turned, reach, reader.locate(prim)))
-
-
-def _axis(token: str) -> Vector | None:
-    sign = -1.0 if token.startswith("-") else 1.0
-    axes: dict[str, Vector] = {"X": (sign, 0.0, 0.0), "Y": (0.0, sign, 0.0), "Z": (0.0, 0.0, sign)}
-    return axes.get(token.lstrip("+-"))
-
-
-def _read_actuator(
-    prim: Usd.Prim,
-    kind: ActuatorKind,
-    limit_name: str,
-    reader: StageReader,
-    placements: Placements,
-    body: Usd.Prim | None,
-    found: Sensors,
-) -> None:
-    def get(name: str, default: object) -> tuple[str, object]:
-        """LunCoSim's attributes exist with and without a namespace of their own."""
-        for full in (f"lunco:actuator:{name}", f"lunco:{name}"):
-            if reader.authored(prim, full):
-                return full, reader.get(prim, full)
-        return f"lunco:actuator:{name}", default
-
-    direction_name, raw = get("direction", (0.0, 1.0, 0.0))
-    limit_full, limit = get(limit_name, math.inf)
-    direction = vector(raw)
-    length = frame.norm(direction)
-    if not (math.isfinite(length) and length > 0.0):
-        _invalid(prim, reader, direction_name, f"the direction {direction} has no length", "a vector that is not zero")
-        return
-    number = float(limit)  # type: ignore[arg-type]
-    if math.isnan(number) or number <= 0.0:
-        _invalid(prim, reader, limit_full, f"it is {number}", "a positive number")
-        return
-    if body is None:
-        reader.log.error(
-            "actuator-without-body",
-            f"{prim.GetPath()} is an actuator and neither it nor anything above it is a rigid body",
-            reader.locate(prim),
-            hint="put it below a prim with PhysicsRigidBodyAPI",
-        )
-        return
-    placement = placements.relative(prim, body)
-    if placement is None:
-        return
-    x, y, z = (c / length for c in direction)
-    turned = frame.rotate(placement.pose.orientation, (x, y, z))
-    where = reader.locate(prim)
-    found.actuators.append(
-        Actuator(str(prim.GetPath()), kind, str(body.GetPath()), placement.pose.position, turned, number, where)
+    return RaySensor(
+        path=str(prim.GetPath()),
+        body=mount.body,
+        origin=frame.transform(placement.pose, (x, y, z)),
+        direction=_direction(_DIRECTIONS[axis], placement),
+        max_distance=reach * reader.metres,
+        where=reader.locate(prim),
     )
 
 
-def _invalid(prim: Usd.Prim, reader: StageReader, name: str, what: str, cure: str) -> None:
-    reader.log.error(
-        "sensor-invalid", f"{name} of {prim.GetPath()}: {what}", reader.locate(prim, name), f"author {cure}"
+def _actuator(schema: str, mount: _Mount, reader: StageReader) -> Actuator:
+    kind, limit_name = _ACTUATORS[schema]
+    prim = mount.prim
+
+    def full(name: str) -> str:
+        """The attribute's name with a namespace of its own, or without where only that is authored."""
+        names = (f"lunco:actuator:{name}", f"lunco:{name}")
+        return next((n for n in names if prim.GetAttribute(n).HasAuthoredValue()), names[0])
+
+    name = full("direction")
+    direction = finite(prim, name, vector(prim, reader, name, (0.0, 1.0, 0.0)))
+    if direction == frame.ZERO:
+        raise ValueRefused(prim, name, "has no length")
+    name = full(limit_name)
+    limit = number(prim, reader, name, math.inf)
+    if not limit > 0.0:
+        raise ValueRefused(prim, name, f"is {limit}; it must be positive")
+    placement = _placed(mount)
+    return Actuator(
+        path=str(prim.GetPath()),
+        kind=kind,
+        body=mount.body,
+        position=placement.pose.position,
+        direction=_direction(direction, placement),
+        limit=limit,
+        where=reader.locate(prim),
     )
