@@ -9,11 +9,13 @@ import numpy as np
 from pxr import Usd, UsdGeom, UsdPhysics
 
 from cosim import frame
+from cosim.component import FloatArray
 from cosim.inertia import of_matrix
 from cosim.mechanism import IDENTITY, Pose, Quaternion, Vector
 from cosim.usd.reader import StageReader
 
 _SHEAR = 1e-4
+_SMALLEST = 1e-12
 # Z-up to Y-up: (x, y, z) → (x, z, −y), a turn of −90° about x.
 _FROM_Z_UP: Quaternion = (math.sqrt(0.5), -math.sqrt(0.5), 0.0, 0.0)
 
@@ -61,14 +63,20 @@ class Placements:
         return None
 
     def relative(self, prim: Usd.Prim, body: Usd.Prim | None) -> Placement | None:
-        """The placement of a prim in the frame of a body's prim, or in the world."""
+        """The placement of a prim in the frame of a body's prim above it, or in the world."""
         own = self.of(prim)
         if own is None or body is None:
             return own
         parent = self.of(body)
         if parent is None:
             return None
-        return Placement(frame.compose(frame.inverse(parent.pose), own.pose), own.scale)
+        # Not by way of the world, whose coordinates would cost digits.
+        matrix, is_reset = self._cache.ComputeRelativeTransform(prim, body)
+        if is_reset:
+            return Placement(frame.compose(frame.inverse(parent.pose), own.pose), own.scale)
+        scaled = np.array(matrix, dtype=float)
+        scaled[:, :3] *= parent.scale
+        return Placement(self._pose(scaled), own.scale)
 
     def above(self, prim: Usd.Prim) -> Placement | None:
         """The placement of the space that a prim's transform is authored in; None for the world."""
@@ -85,21 +93,28 @@ class Placements:
 
     def _decompose(self, prim: Usd.Prim) -> Placement | None:
         matrix = np.array(self._cache.GetLocalToWorldTransform(prim), dtype=float)
-        rows = matrix[:3, :3]
-        lengths = np.sqrt((rows**2).sum(axis=1))
-        if not np.all(np.isfinite(matrix)):
+        lengths = np.linalg.norm(matrix[:3, :3], axis=1)
+        if not np.all(np.isfinite(matrix)) or not np.all(np.isfinite(lengths)):
             return self._invalid(prim, "is not finite")
-        if not np.all(lengths > 1e-12):
+        if not np.all(lengths > _SMALLEST):
             return self._invalid(prim, "has a scale of zero")
-        unit = rows / lengths[:, None]
+        # Rotations are unit only to rounding, and that is no scale.
+        lengths = np.where(np.abs(lengths - 1.0) < _SMALLEST, 1.0, lengths)
+        unit = matrix[:3, :3] / lengths[:, None]
         if np.abs(unit @ unit.T - np.eye(3)).max() > _SHEAR:
             return self._invalid(prim, "has shear, which no rigid frame can carry")
         sign = 1.0 if np.linalg.det(unit) > 0.0 else -1.0
-        # USD's row vectors: the rows are the images of x, y and z.
-        orientation = frame.multiply(self.world, of_matrix((sign * unit).T))
-        x, y, z = (self._reader.metres * matrix[3, :3]).tolist()
         sx, sy, sz = (sign * lengths).tolist()
-        return Placement(Pose(self.direction((x, y, z)), orientation), (sx, sy, sz))
+        return Placement(frame.compose(Pose(orientation=self.world), self._pose(matrix)), (sx, sy, sz))
+
+    def _pose(self, matrix: FloatArray) -> Pose:
+        """Rotation and translation in metres of a matrix of USD, without its scale."""
+        rows = matrix[:3, :3]
+        unit = rows / np.linalg.norm(rows, axis=1)[:, None]
+        # Row vectors: the rows are the images of x, y and z. A reflection is left to the scale.
+        turn = unit.T if np.linalg.det(unit) > 0.0 else -unit.T
+        x, y, z = (self._reader.metres * matrix[3, :3]).tolist()
+        return Pose((x, y, z), of_matrix(turn))
 
     def _invalid(self, prim: Usd.Prim, why: str) -> Placement | None:
         self._reader.log.error(
