@@ -59,8 +59,9 @@ class Master:
         self._holds: dict[int, float] = {}
         self._outside: dict[PortRef, float] = {}
         self._slot = {port.ref: i for i, port in enumerate(plan.bus_ports)}
-        self._outputs_end = max((c.output_slice.stop for c in plan.components), default=0)
-        self._zeros = np.zeros(self._outputs_end)
+        self._all_outputs = self._bus[: max((c.output_slice.stop for c in plan.components), default=0)]
+        self._zeros = np.zeros(len(self._all_outputs))
+        self._current = 0
         self._inputs = [self._bus[c.input_slice] for c in plan.components]
         self._outputs = [self._bus[c.output_slice] for c in plan.components]
         self._latched_at = [0] * len(self._components)
@@ -87,11 +88,14 @@ class Master:
         values: list[list[tuple[Port, Any]]] = [[] for _ in self._components]
         for start in self.plan.graph.start_values:
             values[start.component].append((start.port, start.value))
+            texts = self.plan.text_ports[start.component][0]
+            if start.port in texts:
+                self._text[start.component][texts.index(start.port)] = start.value
         for index, component in enumerate(self._components):
             part, (text_in, text_out) = self.plan.components[index], self.plan.text_ports[index]
             self._guarded(index, component.bind, (*part.inputs, *text_in), (*part.outputs, *text_out))
             self._guarded(index, component.enter_initialization, self.experiment, values[index])
-        with np.errstate(over="ignore", invalid="ignore"):
+        with _guards_of_our_own():
             self._settle()
             for index, component in enumerate(self._components):
                 self._guarded(index, component.exit_initialization)
@@ -105,17 +109,7 @@ class Master:
         Raises:
             StepError: a component failed, or a value is not finite; the rows before stay readable.
         """
-        tick = self.tick
-        last = self.experiment.stop is not None and tick + 1 >= self.experiment.ticks
-        # numpy would warn of an overflow; the guards below turn it into an error with port and time.
-        with np.errstate(over="ignore", invalid="ignore"):
-            for kernel, members in self._groups:
-                self._gather(kernel)
-                for index in members:
-                    self._advance(index, tick, last)
-            self.tick = tick + 1
-            self._check_outputs()
-        self.recorder.append(self.time, self._bus)
+        self.run(1)
 
     def run(self, ticks: int, on_tick: Callable[[int], None] | None = None) -> None:
         """Advance by a number of base steps.
@@ -124,10 +118,11 @@ class Master:
             ticks: how many.
             on_tick: called after every step with the tick reached.
         """
-        for _ in range(ticks):
-            self.step()
-            if on_tick is not None:
-                on_tick(self.tick)
+        with _guards_of_our_own():
+            for _ in range(ticks):
+                self._step()
+                if on_tick is not None:
+                    on_tick(self.tick)
 
     def close(self) -> None:
         """Close every component, also when closing one of them fails."""
@@ -222,6 +217,23 @@ class Master:
 
     # ---- one tick
 
+    def _step(self) -> None:
+        tick = self.tick
+        last = self.experiment.stop is not None and tick + 1 >= self.experiment.ticks
+        try:
+            for kernel, members in self._groups:
+                self._gather(kernel)
+                for index in members:
+                    self._current = index
+                    self._advance(index, tick, last)
+        except CosimError:
+            raise
+        except Exception as error:
+            raise self._failure(self._current, f"{type(error).__name__}: {error}", "component-failed") from error
+        self.tick = tick + 1
+        self._check_outputs()
+        self.recorder.append(self.experiment.time(tick + 1), self._bus)
+
     def _advance(self, index: int, tick: int, last: bool) -> None:
         """Latch, step and publish one component, as far as its communication period says."""
         component, divider = self._components[index], self._dividers[index]
@@ -234,8 +246,8 @@ class Master:
         if not ends:
             return
         start = self._latched_at[index]
-        status = self._guarded(index, component.step, start, tick + 1 - start)
-        if status not in (StepStatus.OK, StepStatus.WARNING):
+        status = component.step(start, tick + 1 - start)
+        if status is not StepStatus.OK and status is not StepStatus.WARNING:
             raise self._failure(index, f"the step was answered with {status.value}", "step-status")
         component.get_outputs(self._outputs[index])
 
@@ -290,8 +302,8 @@ class Master:
 
     def _check_outputs(self) -> None:
         # Any NaN or infinity makes this product NaN; one BLAS call costs a tenth of isfinite().all().
-        outputs = self._bus[: self._outputs_end]
-        if np.dot(outputs, self._zeros) == 0.0:
+        outputs = self._all_outputs
+        if outputs.dot(self._zeros) == 0.0:
             return
         slot = int(np.flatnonzero(~np.isfinite(outputs))[0])
         port = self.plan.bus_ports[slot]
@@ -321,6 +333,11 @@ class Master:
         where: SourceLocation | None = getattr(component, "where", None)
         message = f"{component.name} failed in the step that begins at t = {self.time:.9g} s (tick {self.tick}): {what}"
         return StepError(Diagnostic(Severity.ERROR, code, message, where))
+
+
+def _guards_of_our_own() -> Any:
+    """numpy would warn of an overflow; the guards turn it into an error with port and time."""
+    return np.errstate(over="ignore", invalid="ignore")
 
 
 class _GatherKernel:
@@ -361,13 +378,13 @@ class _GatherKernel:
         """Gather; the bus index of the first value that is not finite, or None."""
         bus = self._bus
         for is_first, targets, sources, factors, offsets, term, zeros in self._operations:
-            np.take(bus, sources, out=term, mode="clip")
+            bus.take(sources, out=term, mode="clip")
             term *= factors
             term += offsets
             if not is_first:
                 term += bus[targets]
             bus[targets] = term
-            if np.dot(term, zeros) != 0.0:
+            if term.dot(zeros) != 0.0:
                 return int(targets[int(np.flatnonzero(~np.isfinite(term))[0])])
         return None
 

@@ -69,7 +69,7 @@ class Recorder:
         row = self._rows
         self._time[row] = time
         # The indices come from the plan and are in range: mode "clip" only skips numpy's buffering.
-        np.take(bus, self._indices, out=self._chunk[row], mode="clip")
+        bus.take(self._indices, out=self._chunk[row], mode="clip")
         self._rows = row + 1
 
     def __len__(self) -> int:

@@ -197,11 +197,10 @@ class Simulation:
         if self._is_closed:
             raise StepError.of("simulation-closed", "this simulation is closed", hint="open the stage again")
         values = [AuthoredValue(ref, value) for ref, value in self._values.items()]
-        found = DiagnosticLog()
-        graph = self.system.graph(found, values)
-        plan = compile_plan(graph, self.experiment, found, algorithm=self._algorithm, record=self._record)
-        self._log.extend(found)
-        found.raise_errors(StageError)
+        # The components keep this log: what an FMU says during the run belongs to the results.
+        graph = self.system.graph(self._log, values)
+        plan = compile_plan(graph, self.experiment, self._log, algorithm=self._algorithm, record=self._record)
+        self._log.raise_errors(StageError)
         self._master = Master(plan, self.experiment, self._log)
         self._graph = graph
         for ref, number in self._holds.items():

@@ -75,8 +75,8 @@ class FmuComponent:
         self._input_blocks: list[InputBlock] = []
         self._output_blocks: list[OutputBlock] = []
         self._own = np.zeros(0)
-        self._undriven = np.zeros(0, dtype=bool)
-        self._finite = np.zeros(0, dtype=bool)
+        self._zeros_in = np.zeros(0)
+        self._zeros_out = np.zeros(0)
         self._states: weakref.WeakSet[FmuState] = weakref.WeakSet()
 
     # ---- description
@@ -230,8 +230,9 @@ class FmuComponent:
         Raises:
             StepError: a value does not fit the type of its variable.
         """
-        if np.count_nonzero(np.isnan(values, out=self._undriven)):
-            values = np.where(self._undriven, self._own, values)
+        # A dot product with zeros is NaN where a value is not finite, at a quarter of the cost of asking for it.
+        if values.dot(self._zeros_in) != 0.0:
+            values = np.where(np.isnan(values), self._own, values)
         for block in self._input_blocks:
             try:
                 status = block.write(values)
@@ -257,7 +258,7 @@ class FmuComponent:
             except InexactValue as error:
                 raise self._inexact(self._outputs[int(block.outside[error.position])].port, error) from None
         # Before the end of initialization values may still be undefined.
-        if self._initialized and np.count_nonzero(np.isfinite(values, out=self._finite)) != len(values):
+        if self._initialized and values.dot(self._zeros_out) != 0.0:
             self._report_not_finite(values)
 
     def get_text(self) -> list[Any]:
@@ -370,7 +371,7 @@ class FmuComponent:
         ]
         # A parameter is on the bus only where someone reads it there; it is written when it changes.
         self._parameters = [[k, b, None] for k, b in enumerate(self._inputs) if followed[k]]
-        self._undriven, self._finite = np.zeros(n, dtype=bool), np.zeros(len(self._outputs), dtype=bool)
+        self._zeros_in, self._zeros_out = np.zeros(n), np.zeros(len(self._outputs))
         self._own = np.array(
             [b.port.start if isinstance(b.port.start, float | int) else np.nan for b in self._inputs], dtype=float
         )

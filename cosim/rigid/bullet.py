@@ -29,12 +29,14 @@ from cosim.mechanism import (
 )
 from cosim.rigid.bullet_library import import_pybullet
 from cosim.rigid.bullet_shape import create_shape
-from cosim.rigid.core import BODY_ROWS, Capabilities, RayHit, Selection
+from cosim.rigid.core import Capabilities, RayHit, Selection
 from cosim.rigid.forest import Link, Tree
 from cosim.rigid.motor import Motor
 
 # "Unlimited": Bullet multiplies it by the step, so it must stay finite in float64.
 _UNLIMITED = 1e30
+# pybullet's limit for one call.
+_RAY_BATCH = 16_384
 # Bullet reports a box again up to about 1e-3 m below its surface: the way past it doubles from this [m].
 _PAST_SURFACE = 1e-4
 
@@ -302,15 +304,8 @@ class BulletCore:
                 by_multibody.setdefault(part.multibody, []).append((k, part.link))
         self._linked = [(m, [link for _, link in found]) for m, found in by_multibody.items()]
         order = [k for k, _ in self._bases] + [k for found in by_multibody.values() for k, _ in found]
-        self._columns = np.array(order, dtype=np.intp)
-        self._is_ordered = order == sorted(order)
-        inertials = [p.inertial for p in parts if p is not None]
-        self._centers = np.array([p.position for p in inertials], dtype=float).reshape(-1, 3).T.copy()
-        self._axes_back = (
-            np.array([frame.conjugate(p.orientation) for p in inertials], dtype=float).reshape(-1, 4).T.copy()
-        )
-        self._has_centers = bool(np.any(self._centers))
-        self._has_axes = bool(np.any(self._axes_back[1:]))
+        # Where each state that is read goes, and the inertial frame that it is converted from.
+        self._order = [(k, _Conversion.of(part.inertial)) for k in order if (part := parts[k]) is not None]
         joints: dict[int, list[tuple[int, int]]] = {}
         for k, i in enumerate(selection.joints):
             axis = self._axes[i]
@@ -337,60 +332,47 @@ class BulletCore:
             motor.update(interval)
         self._bullet.stepSimulation(**self._kw)
 
-    def read_bodies(self, state: FloatArray) -> None:
-        """States of the selected bodies, shape (13, bodies)."""
-        if not self._columns.size:
-            return
+    def read_bodies(self) -> list[float]:
+        """States of the selected bodies, 13 numbers each."""
         bullet, kw = self._bullet, self._kw
-        flat: list[float] = []
+        read: list[Any] = []
         for _, multibody in self._bases:
-            position, (x, y, z, w) = bullet.getBasePositionAndOrientation(multibody, **kw)
-            linear, angular = bullet.getBaseVelocity(multibody, **kw)
-            flat += (*position, w, x, y, z, *linear, *angular)
+            read.append(
+                (*bullet.getBasePositionAndOrientation(multibody, **kw), *bullet.getBaseVelocity(multibody, **kw))
+            )
         for multibody, links in self._linked:
             found = bullet.getLinkStates(multibody, links, computeLinkVelocity=1, computeForwardKinematics=1, **kw)
-            for one in found:
-                x, y, z, w = one[1]
-                flat += (*one[0], w, x, y, z, *one[6], *one[7])
-        read = np.array(flat).reshape(-1, BODY_ROWS).T
-        if self._is_ordered:
-            state[:] = read
-        else:
-            state[:, self._columns] = read
-        if self._has_axes:
-            state[3:7] = _multiply(state[3:7], self._axes_back)
-        if self._has_centers:
-            arm = _rotate(state[3:7], self._centers)
-            state[0:3] -= arm
-            state[7:10] -= _cross(state[10:13], arm)
+            read += [(one[0], one[1], one[6], one[7]) for one in found]
+        states: list[Any] = [None] * len(read)
+        for (place, conversion), state in zip(self._order, read, strict=True):
+            states[place] = conversion.prim_state(*state)
+        return [number for state in states for number in state]
 
     def read_joints(self, state: FloatArray) -> None:
-        """Coordinate, rate and effort of the selected joints, shape (3, joints)."""
+        """Coordinate, rate and effort of the selected joints, shape (joints, 3)."""
         for multibody, columns, links in self._jointed:
             found = self._bullet.getJointStates(multibody, links, **self._kw)
             for column, (coordinate, rate, reaction, motor) in zip(columns, found, strict=True):
-                state[0, column] = coordinate
-                state[1, column] = rate
+                # The sensor leaves the motor out.
                 effort = self._effort[column]
-                if effort is not None:
-                    # The sensor leaves the motor out.
-                    state[2, column] = effort[2] * reaction[effort[1]] + motor
+                total = effort[2] * reaction[effort[1]] + motor if effort is not None else 0.0
+                state[column] = (coordinate, rate, total)
 
     def read_contacts(self, state: FloatArray) -> None:
         """Touching and normal force of bodies, then of colliders."""
-        state[:] = 0.0
-        bodies = len(self._model.bodies)
+        bodies, surfaces, owners = len(self._model.bodies), self._surface, self._owner
+        touching, forces = [0.0] * len(state), [0.0] * len(state)
         for point in self._bullet.getContactPoints(**self._kw):
-            touching, force = point[8] <= 0.0 or point[9] > 0.0, point[9]
+            force = point[9]
+            touches = point[8] <= 0.0 or force > 0.0
             for place in ((point[1], point[3]), (point[2], point[4])):
-                surface = self._surface.get(place)
-                if surface is None:
-                    continue
-                owner = self._owner.get(place)
-                for column in (bodies + surface,) if owner is None else (bodies + surface, owner):
-                    state[1, column] += force
-                    if touching:
-                        state[0, column] = 1.0
+                surface, owner = surfaces.get(place), owners.get(place)
+                for column in (None if surface is None else bodies + surface, owner):
+                    if column is not None:
+                        forces[column] += force
+                        if touches:
+                            touching[column] = 1.0
+        state[:, 0], state[:, 1] = touching, forces
 
     def cast(self, origins: Sequence[Vector], ends: Sequence[Vector], owners: Sequence[int]) -> list[RayHit | None]:
         """Rays in the world, each blind to its owner."""
@@ -398,7 +380,7 @@ class BulletCore:
         starts, waiting = list(origins), list(range(len(origins)))
         past = [_PAST_SURFACE] * len(origins)
         while waiting:
-            found = self._bullet.rayTestBatch([starts[i] for i in waiting], [ends[i] for i in waiting], **self._kw)
+            found = self._ray_test([starts[i] for i in waiting], [ends[i] for i in waiting])
             again = []
             for i, (multibody, link, fraction, position, normal) in zip(waiting, found, strict=True):
                 if multibody < 0:
@@ -413,6 +395,15 @@ class BulletCore:
                     again.append(i)
             waiting = again
         return hits
+
+    def _ray_test(self, starts: Sequence[Vector], ends: Sequence[Vector]) -> list[Any]:
+        # A batch has a fixed cost of two and a half single rays, and a limit.
+        if len(starts) <= 2:
+            return [self._bullet.rayTest(a, b, **self._kw)[0] for a, b in zip(starts, ends, strict=True)]
+        found: list[Any] = []
+        for k in range(0, len(starts), _RAY_BATCH):
+            found += self._bullet.rayTestBatch(starts[k : k + _RAY_BATCH], ends[k : k + _RAY_BATCH], **self._kw)
+        return found
 
     # ---- writing
 
@@ -487,6 +478,33 @@ class BulletCore:
         if self._is_open:
             self._is_open = False
             self._bullet.disconnect(**self._kw)
+
+
+@dataclass(frozen=True, slots=True)
+class _Conversion:
+    """From Bullet's centre-of-mass frame to the prim's frame."""
+
+    center: Vector
+    axes_back: Quaternion
+    has_center: bool
+    has_axes: bool
+
+    @classmethod
+    def of(cls, inertial: Pose) -> _Conversion:
+        center, axes = inertial.position, inertial.orientation
+        return cls(center, frame.conjugate(axes), center != frame.ZERO, axes != frame.IDENTITY)
+
+    def prim_state(self, position: Vector, xyzw: Any, linear: Vector, angular: Vector) -> tuple[float, ...]:
+        """Position, orientation wxyz, velocity and angular velocity of the prim's origin."""
+        x, y, z, w = xyzw
+        turn: Quaternion = (w, x, y, z)
+        if self.has_axes:
+            turn = frame.multiply(turn, self.axes_back)
+        if self.has_center:
+            arm = frame.rotate(turn, self.center)
+            position = frame.subtract(position, arm)
+            linear = frame.subtract(linear, frame.cross(angular, arm))
+        return (*position, *turn, *linear, *angular)
 
 
 class _LinkArrays:
@@ -569,29 +587,3 @@ def _name(tree: Tree) -> str:
 
 def _where(tree: Tree) -> Any:
     return tree.base.where if tree.base else tree.links[0].body.where
-
-
-# ---- quaternions by column, shape (4, n), w first
-
-
-def _multiply(a: FloatArray, b: FloatArray) -> FloatArray:
-    aw, ax, ay, az = a
-    bw, bx, by, bz = b
-    return np.array(
-        (
-            aw * bw - ax * bx - ay * by - az * bz,
-            aw * bx + ax * bw + ay * bz - az * by,
-            aw * by - ax * bz + ay * bw + az * bx,
-            aw * bz + ax * by - ay * bx + az * bw,
-        )
-    )
-
-
-def _cross(a: FloatArray, b: FloatArray) -> FloatArray:
-    return np.array((a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]))
-
-
-def _rotate(q: FloatArray, v: FloatArray) -> FloatArray:
-    twice = 2.0 * _cross(q[1:], v)
-    turned: FloatArray = v + q[0] * twice + _cross(q[1:], twice)
-    return turned

@@ -14,9 +14,8 @@ from cosim.component import FloatArray
 from cosim.mechanism import Pose, RigidBodyModel, Vector
 from cosim.rigid.forest import Tree
 
-# Rows of a body's state.
-POSITION, ORIENTATION, VELOCITY, ANGULAR_VELOCITY = slice(0, 3), slice(3, 7), slice(7, 10), slice(10, 13)
-BODY_ROWS = 13
+# Numbers of a body's state: position, orientation wxyz, velocity, angular velocity.
+BODY_STATE = 13
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +99,10 @@ class RigidBodyCore(Protocol):
         """Advance by an interval [s]. Forces are cleared after it, motor targets persist."""
         ...
 
-    def read_bodies(self, state: FloatArray) -> None:
-        """States of the selected bodies: position [m], orientation wxyz, velocity, angular velocity.
+    def read_bodies(self) -> list[float]:
+        """States of the selected bodies, 13 numbers each.
 
-        Args:
-            state: shape (13, bodies).
+        They are position [m], orientation wxyz, velocity [m/s], angular velocity [rad/s].
         """
         ...
 
@@ -112,7 +110,7 @@ class RigidBodyCore(Protocol):
         """Coordinate, rate, and effort of body0 on body1 along the axis (0 where not selected).
 
         Args:
-            state: shape (3, joints).
+            state: shape (joints, 3).
         """
         ...
 
@@ -120,7 +118,7 @@ class RigidBodyCore(Protocol):
         """Touching (0/1) and sum of normal forces [N]: bodies first, then colliders.
 
         Args:
-            state: shape (2, bodies + colliders of the model).
+            state: shape (bodies + colliders of the model, 2).
         """
         ...
 
