@@ -98,7 +98,7 @@ def test_run_writes_trace_metadata_and_plot(stage, tmp_path):
     about = json.loads((folder / "run.json").read_text())
     assert about["status"] == "completed"
     assert about["rows"] == 25
-    assert {"layers", "programs", "versions", "step", "order", "seed"} <= about.keys()
+    assert {"layers", "programs", "versions", "step_size", "order", "seed"} <= about.keys()
     r = cosim.Results.from_csv(folder / "trace.csv")
     assert len(r) == 25
     assert "0.1 s simulated" in done.stdout
@@ -233,7 +233,7 @@ def test_interrupt_leaves_a_readable_trace(stage, tmp_path):
 
 
 def test_failing_simulation_is_exit_3_and_keeps_its_trace(stage, tmp_path):
-    path = stage(program="float inputs:length = 1\n    float inputs:gain = 1e308")
+    path = stage(program="float inputs:length = 1\n    double inputs:gain = 1e308")
     path.write_text(path.read_text().replace("y = gain*length", "y = gain*(length + 1e10*time)"))
     trace = tmp_path / "trace.csv"
     done = cli("run", path, "--stop-time", "1", "--no-plot", "--output-file", trace, cwd=tmp_path)
