@@ -185,7 +185,10 @@ def _mesh(prim: Usd.Prim, reader: StageReader, scale: Vector) -> Turned:
         raise ShapeRefused(f"approximation {approximation!r} is not realised, and no other shape stands in for it")
     mesh = UsdGeom.Mesh(prim)
     sx, sy, sz = (reader.metres * s for s in scale)
-    points = tuple((x * sx, y * sy, z * sz) for x, y, z in (mesh.GetPointsAttr().Get() or ()))
+    try:
+        points = tuple((x * sx, y * sy, z * sz) for x, y, z in (mesh.GetPointsAttr().Get() or ()))
+    except (TypeError, ValueError):
+        raise ShapeRefused("its points are no list of points") from None
     if len(points) < 3:
         raise ShapeRefused(f"it has {len(points)} points at the default time")
     if approximation == "convexHull":
@@ -197,8 +200,11 @@ def _mesh(prim: Usd.Prim, reader: StageReader, scale: Vector) -> Turned:
 
 def _triangles(mesh: UsdGeom.Mesh, count: int, flipped: bool) -> tuple[tuple[int, int, int], ...]:
     """Faces as fans."""
-    counts = [int(n) for n in (mesh.GetFaceVertexCountsAttr().Get() or ())]
-    indices = [int(i) for i in (mesh.GetFaceVertexIndicesAttr().Get() or ())]
+    try:
+        counts = [int(n) for n in (mesh.GetFaceVertexCountsAttr().Get() or ())]
+        indices = [int(i) for i in (mesh.GetFaceVertexIndicesAttr().Get() or ())]
+    except (TypeError, ValueError):
+        raise ShapeRefused("its faces are no lists of whole numbers") from None
     if sum(counts) != len(indices) or any(n < 0 for n in counts) or any(not 0 <= i < count for i in indices):
         raise ShapeRefused("its face indices do not fit its points")
     triangles, at = [], 0

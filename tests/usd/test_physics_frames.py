@@ -173,6 +173,17 @@ def test_p41_what_is_no_rigid_transform_is_no_body(ops, why):
     assert found.errors == ["transform-invalid"]
 
 
+def test_what_stands_below_an_invalid_transform_is_lost_and_said_once():
+    inner = prim("Cube", "B", RIGID) + prim("Cube", "C", "CollisionAPI")
+    for ops in (
+        moved(translate="(nan, 0, 0)"),
+        'string xformOp:scale = "x"; uniform token[] xformOpOrder = ["xformOp:scale"];',
+    ):
+        found = read(prim("Xform", "X", "", ops + inner))
+        assert found.errors == ["transform-invalid"] and "/X" in found.said("transform-invalid")
+        assert found.model.bodies == found.model.colliders == ()
+
+
 def test_a_collider_below_a_scaled_body_keeps_its_place_and_size():
     child = prim("Sphere", "S", "CollisionAPI", "double radius = 0.5;" + moved(translate=(1, 0, 0), scale=(3, 3, 3)))
     found = read(prim("Xform", "B", "RigidBodyAPI", moved(translate=(5, 0, 0), scale=(2, 2, 2)) + child))
