@@ -7,7 +7,7 @@ from pxr import UsdPhysics
 from cosim.mechanism import RigidBodyModel
 from cosim.usd.bodies import read_bodies, read_motions
 from cosim.usd.colliders import read_colliders
-from cosim.usd.filtering import read_filtered_pairs
+from cosim.usd.filtering import read_filtering
 from cosim.usd.gravity import read_gravity
 from cosim.usd.joints import read_joints
 from cosim.usd.materials import Materials
@@ -50,7 +50,7 @@ def read_mechanism(reader: StageReader) -> RigidBodyModel:
         lights=tuple(sorted(sensors.lights, key=lambda light: light.path)),
         actuators=tuple(sorted(sensors.actuators, key=lambda a: a.path)),
         portless=tuple(sorted(portless)),
-        filtered_pairs=read_filtered_pairs(reader, admitted, colliders),
+        filtered_pairs=read_filtering(reader, admitted, colliders),
     )
 
 

@@ -277,9 +277,54 @@ def test_a_pair_that_has_no_effect_is_reported(target):
     assert found.codes() == ["filtered-pair-unusable"] and found.model.filtered_pairs == ()
 
 
-def test_collision_groups_are_reported():
-    found = read('def PhysicsCollisionGroup "G" {rel physics:filteredGroups = </G>}')
-    assert "physics:filteredGroups" in found.said("attribute-not-realised")
+# ---- collision groups
+
+
+def groups(*authored):
+    """Bodies A to D below a scope, the ground G, and collision groups (name, members, filtered, more)."""
+    text = prim("Cube", "G", "CollisionAPI")
+    text += prim("Scope", "W", "", "".join(prim("Cube", n, RIGID) for n in "ABCD"))
+    for name, members, filtered, more in authored:
+        includes = ", ".join(f"</W/{m}>" if len(m) == 1 else f"<{m}>" for m in members)
+        targets = ", ".join(f"<{t}>" if t.startswith("/") else f"</{t}>" for t in filtered)
+        body = f"rel collection:colliders:includes = [{includes}]; rel physics:filteredGroups = [{targets}];" + more
+        text += prim("PhysicsCollisionGroup", name, "", body)
+    return read(text)
+
+
+def shown(found):
+    """AB for the pair of /W/A and /W/B."""
+    return ["".join(sorted(path[-1] for path in pair)) for pair in found.model.filtered_pairs]
+
+
+def test_p64_p65_groups_are_symmetric_and_expand_prims():
+    for one, other in ((["Y"], []), ([], ["X"]), (["Y"], ["X"])):
+        found = groups(("X", "AB", one, ""), ("Y", "C", other, ""))
+        assert shown(found) == ["AC", "BC"] and found.codes() == []
+    everything = groups(("X", ["/W"], ["X"], "rel collection:colliders:excludes = </W/D>"))
+    assert shown(everything) == ["AB", "AC", "BC"]
+
+
+def test_p65_merged_groups_are_one():
+    merge = 'string physics:mergeGroup = "m"'
+    assert shown(groups(("X", "A", ["Z"], merge), ("Y", "B", [], merge), ("Z", "C", [], ""))) == ["AC", "BC"]
+
+
+def test_p66_an_inverted_group_collides_with_those_that_it_lists_only():
+    found = groups(
+        ("X", "A", ["Y"], "bool physics:invertFilteredGroups = true"), ("Y", "B", [], ""), ("Z", "C", [], "")
+    )
+    assert shown(found) == ["AG", "AC", "AD"]
+
+
+def test_p67_p68_what_has_no_group_collides_and_nothing_is_inferred():
+    assert shown(groups(("X", "AB", [], ""), ("Y", "C", [], ""))) == []
+    assert shown(groups(("X", "A", ["Y"], ""), ("Y", "B", [], ""))) == ["AB"]
+
+
+def test_a_group_that_filters_no_group_is_reported():
+    found = groups(("X", "A", ["Nowhere", "/W/A"], ""))
+    assert found.codes() == ["filtered-group-unusable"] * 2
 
 
 # ---- inert schemas
