@@ -237,15 +237,19 @@ class Master:
     def _advance(self, index: int, tick: int, last: bool) -> None:
         """Latch, step and publish one component, as far as its communication period says."""
         component, divider = self._components[index], self._dividers[index]
-        begins = tick % divider == 0
-        ends = last or (tick + 1) % divider == 0
-        if begins:
-            self._latched_at[index] = tick
-        if begins if self._is_jacobi else ends:
+        start = tick
+        if divider == 1:
             component.set_inputs(self._inputs[index])
-        if not ends:
-            return
-        start = self._latched_at[index]
+        else:
+            begins = tick % divider == 0
+            ends = last or (tick + 1) % divider == 0
+            if begins:
+                self._latched_at[index] = tick
+            if begins if self._is_jacobi else ends:
+                component.set_inputs(self._inputs[index])
+            if not ends:
+                return
+            start = self._latched_at[index]
         status = component.step(start, tick + 1 - start)
         if status is not StepStatus.OK and status is not StepStatus.WARNING:
             raise self._failure(index, f"the step was answered with {status.value}", "step-status")

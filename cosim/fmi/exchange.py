@@ -142,7 +142,7 @@ class InputBlock:
         self.call = block.call
         self._is_real = block.buffer.dtype == np.float64
         identity = np.arange(n_bound, dtype=np.intp)
-        self._is_whole = bool(
+        self.is_whole = bool(
             self._is_real
             and block.buffer.size == n_bound
             and np.array_equal(outside, identity)
@@ -154,7 +154,7 @@ class InputBlock:
     def write(self, values: FloatArray) -> int:
         """Put the values into the buffer and call; the FMI status."""
         buffer = self.block.buffer
-        if self._is_whole:
+        if self.is_whole:
             buffer[:] = values
         elif self._is_real and self._is_packed:
             values.take(self.outside, out=buffer, mode="clip")
@@ -174,8 +174,11 @@ class OutputBlock:
         self.inside = inside
         self.call = block.call
         identity = np.arange(n_bound, dtype=np.intp)
-        self._is_whole = bool(
-            block.buffer.size == n_bound and np.array_equal(outside, identity) and np.array_equal(inside, identity)
+        self.is_whole = bool(
+            block.buffer.dtype == np.float64
+            and block.buffer.size == n_bound
+            and np.array_equal(outside, identity)
+            and np.array_equal(inside, identity)
         )
         self._is_wide = block.call_type in (CallType.INT64, CallType.UINT64)
         self.is_float = block.buffer.dtype.kind == "f"
@@ -187,7 +190,7 @@ class OutputBlock:
             InexactValue: an integer is too large for a float64 to hold exactly.
         """
         buffer = self.block.buffer
-        if self._is_whole:
+        if self.is_whole:
             values[:] = buffer
         else:
             values[self.outside] = buffer[self.inside]

@@ -377,24 +377,26 @@ class BulletCore:
     def cast(self, origins: Sequence[Vector], ends: Sequence[Vector], owners: Sequence[int]) -> list[RayHit | None]:
         """Rays in the world, each blind to its owner."""
         hits: list[RayHit | None] = [None] * len(origins)
-        starts, waiting = list(origins), list(range(len(origins)))
-        past = [_PAST_SURFACE] * len(origins)
-        while waiting:
-            found = self._ray_test([starts[i] for i in waiting], [ends[i] for i in waiting])
-            again = []
-            for i, (multibody, link, fraction, position, normal) in zip(waiting, found, strict=True):
-                if multibody < 0:
-                    continue
-                if owners[i] < 0 or self._owner.get((multibody, link)) != owners[i]:
-                    hits[i] = RayHit(math.dist(position, origins[i]), position, normal)
-                    continue
-                # A ray that is mounted outside its own body goes on behind the surface; inside it is blind.
-                past[i] = 2.0 * past[i] if fraction == 0.0 else _PAST_SURFACE
-                if past[i] < math.dist(position, ends[i]):
-                    starts[i] = _beyond(position, ends[i], past[i])
-                    again.append(i)
-            waiting = again
+        blocked: list[tuple[int, Any]] = []
+        for i, found in enumerate(self._ray_test(origins, ends)):
+            if found[0] >= 0:
+                if owners[i] >= 0 and self._owner.get((found[0], found[1])) == owners[i]:
+                    blocked.append((i, found))
+                else:
+                    hits[i] = RayHit(math.dist(found[3], origins[i]), found[3], found[4])
+        for i, found in blocked:
+            hits[i] = self._cast_past(found, origins[i], ends[i], owners[i])
         return hits
+
+    def _cast_past(self, found: Any, origin: Vector, end: Vector, owner: int) -> RayHit | None:
+        """A ray that is mounted outside its own body goes on behind the surface; inside it is blind."""
+        past = _PAST_SURFACE
+        while found[0] >= 0 and self._owner.get((found[0], found[1])) == owner:
+            if not past < math.dist(found[3], end):
+                return None
+            found = self._ray_test([_beyond(found[3], end, past)], [end])[0]
+            past = 2.0 * past if found[2] == 0.0 else _PAST_SURFACE
+        return None if found[0] < 0 else RayHit(math.dist(found[3], origin), found[3], found[4])
 
     def _ray_test(self, starts: Sequence[Vector], ends: Sequence[Vector]) -> list[Any]:
         # A batch has a fixed cost of two and a half single rays, and a limit.

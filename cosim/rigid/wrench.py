@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from cosim import frame
 from cosim.mechanism import ActuatorKind, Pose, RigidBodyModel, Vector
 from cosim.rigid.core import RigidBodyCore
 from cosim.rigid.inputs import Inputs
 
-
-@dataclass(frozen=True, slots=True)
-class _Mounted:
-    """An actuator as a unit wrench about its body's centre of mass, in body axes."""
-
-    index: int
-    force: Vector
-    torque: Vector
-    lowest: float
-    highest: float
+# An actuator as a unit wrench about its body's centre of mass, in body axes: its index, force, torque, and
+# the bounds of its command.
+_Mounted = tuple[int, Vector, Vector, float, float]
 
 
 class Wrenches:
@@ -39,7 +31,7 @@ class Wrenches:
             body = index[actuator.body]
             is_force = actuator.kind is ActuatorKind.FORCE
             arm = frame.subtract(actuator.position, self._centers[body])
-            mounted = _Mounted(
+            mounted = (
                 i,
                 actuator.direction if is_force else frame.ZERO,
                 frame.cross(arm, actuator.direction) if is_force else actuator.direction,
@@ -55,7 +47,7 @@ class Wrenches:
         """Look again at what is bound and held."""
         commanded = set(self._inputs.driven("actuator"))
         pushed = self._inputs.driven("force")
-        live = {body: [m for m in found if m.index in commanded] for body, found in self._mounted.items()}
+        live = {body: [m for m in found if m[0] in commanded] for body, found in self._mounted.items()}
         self._live = [
             (body, live.get(body, []), body in pushed)
             for body in sorted({*pushed, *(body for body, found in live.items() if found)})
@@ -68,19 +60,17 @@ class Wrenches:
             core: the engine.
             sampled: gives the pose of a body of `bodies`; None reads it from the engine.
         """
-        commands = self._inputs.blocks["actuator"]
+        commands = self._inputs.blocks["actuator"][0].tolist()
         for body, actuators, is_pushed in self._live:
             fx = fy = fz = tx = ty = tz = 0.0
             force = torque = frame.ZERO
             if is_pushed:
                 wx, wy, wz, fx, fy, fz, ax, ay, az = self._inputs.blocks["force"][:, body].tolist()
                 force, torque = (wx, wy, wz), (ax, ay, az)
-            for mounted in actuators:
-                effort = min(max(float(commands[0, mounted.index]), mounted.lowest), mounted.highest)
-                x, y, z = mounted.force
-                fx, fy, fz = fx + effort * x, fy + effort * y, fz + effort * z
-                x, y, z = mounted.torque
-                tx, ty, tz = tx + effort * x, ty + effort * y, tz + effort * z
+            for index, (ux, uy, uz), (vx, vy, vz), lowest, highest in actuators:
+                effort = min(max(commands[index], lowest), highest)
+                fx, fy, fz = fx + effort * ux, fy + effort * uy, fz + effort * uz
+                tx, ty, tz = tx + effort * vx, ty + effort * vy, tz + effort * vz
             pose = sampled(body) if sampled is not None and body in self.bodies else core.pose(body)
             local, twist = (fx, fy, fz), (tx, ty, tz)
             if local != frame.ZERO:
