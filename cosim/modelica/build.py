@@ -187,7 +187,7 @@ def _build(
     folder: Path,
 ) -> dict[str, Any]:
     from cosim.modelica.dae import read_dae
-    from cosim.modelica.description import model_description
+    from cosim.modelica.description import build_description, model_description
     from cosim.modelica.expression import Refused
     from cosim.modelica.frontend import choose_class, flatten
     from cosim.modelica.generate_c import generate
@@ -196,7 +196,7 @@ def _build(
     name = choose_class(text, class_name, file)
     flat = flatten(text, name, file, library_path)
     try:
-        dae = read_dae(flat.document, dict.fromkeys(("input.mo", "<inline>"), file))
+        dae = read_dae(flat.document, flat.declarations, dict.fromkeys(("input.mo", "<inline>"), file))
         model = compile_model(dae)
     except RefusedAt as error:
         raise ModelicaError.of(
@@ -213,7 +213,10 @@ def _build(
     binaries = _binaries(source, identifier, version, platforms)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{identifier}.fmu"
-    _package(path, description, binaries, {f"sources/{identifier}.c": source.encode()})
+    sources = {f"sources/{identifier}.c": source.encode()}
+    if version == "3.0":
+        sources["sources/buildDescription.xml"] = build_description(identifier).encode()
+    _package(path, description, binaries, sources)
     facts = {
         "file": path.name,
         "class": name,
@@ -221,7 +224,7 @@ def _build(
         "states": len(model.states),
         "inputs": [v.name for v in model.inputs],
         "outputs": [v.name for v in model.outputs],
-        "warnings": [f"{name}: the text {s} is not part of the FMU" for s in dae.strings],
+        "warnings": [],
         "dependencies": {str(p): hashlib.sha256(p.read_bytes()).hexdigest() for p in flat.dependencies},
     }
     _write(folder / "facts.json", json.dumps(facts).encode())

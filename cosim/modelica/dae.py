@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,10 +20,26 @@ SCHEMAS = (38, 43)
 _HIDDEN_QUOTIENT_NODES = 6
 _REFUSED = {
     "structured_roots": "relations inside array constructors or loops",
-    "delays": "delay()",
     "terminals": "clocked partitions",
     "initial_parameter_values": "parameters that initial equations compute (fixed = false)",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What a declaration says beyond the numbers.
+
+    Attributes:
+        type_name: as written.
+        display_unit: for people.
+        quantity: such as "Length".
+        literals: of an enumeration, in order.
+    """
+
+    type_name: str = ""
+    display_unit: str = ""
+    quantity: str = ""
+    literals: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +51,7 @@ class Variable:
         name: with dots.
         role: parameter, constant, input, state, algebraic, discrete_real, discrete_value, or derivative.
         scalar: real, integer, boolean, enumeration, string.
+        declared: its type, display unit and quantity as declared, and the literals of an enumeration.
         shape: () for a scalar.
         slot: of its first element.
         attributes: as the front end gives them: expression indices of start, binding, min, max …
@@ -49,6 +66,7 @@ class Variable:
     slot: int
     attributes: Mapping[str, Any]
     where: SourceLocation | None = None
+    declared: Declared = Declared()
 
     @property
     def size(self) -> int:
@@ -78,12 +96,11 @@ class Dae:
     Attributes:
         storage: the raw tables.
         nodes: expression nodes as (kind, fields); fields hold `ops` and `subs` where a node has them.
-        variables: parameters first, then inputs, then the rest; strings are left out.
+        variables: parameters first, then inputs, then the rest.
         derivatives: state index → its derivative, a variable of its own.
         by_index: front end's index → variable.
         size: number of slots.
         parameters_end: slots below are parameters.
-        strings: names of string variables, which are not part of the FMU.
     """
 
     storage: Mapping[str, Any]
@@ -93,7 +110,6 @@ class Dae:
     by_index: dict[int, Variable]
     size: int
     parameters_end: int
-    strings: tuple[str, ...]
     sources: dict[int, tuple[str, str, list[int]]] = field(default_factory=dict)
 
     def place(self, item: Any) -> SourceLocation | None:
@@ -121,11 +137,14 @@ class Dae:
         return [range(b["lower"], b["upper"] + (1 if b["step"] > 0 else -1), b["step"]) for b in binders]
 
 
-def read_dae(document: Mapping[str, Any], names: Mapping[str, str] | None = None) -> Dae:
+def read_dae(
+    document: Mapping[str, Any], flat: Mapping[str, Any] | None = None, names: Mapping[str, str] | None = None
+) -> Dae:
     """Read the front end's JSON.
 
     Args:
         document: with `schema_version`, `source_map` and `storage`.
+        flat: the flat model, for what the DAE leaves out.
         names: the front end's file names → what the user calls them.
 
     Raises:
@@ -135,28 +154,47 @@ def read_dae(document: Mapping[str, Any], names: Mapping[str, str] | None = None
         raise Refused(f"the front end's DAE schema {document['schema_version']} is not one of {SCHEMAS}")
     storage = document["storage"]
     types = storage["value_types"]
-    strings = [v["name"] for v in storage["variables"] if types[v["value_type"]]["scalar"] == "string"]
-    dae = Dae(storage, _nodes(storage["expressions"]), [], {}, {}, 0, 0, tuple(strings))
+    dae = Dae(storage, _nodes(storage["expressions"]), [], {}, {}, 0, 0)
     for number, name, text in document["source_map"]["files"]:
         starts = [0]
         for line in text.encode().split(b"\n"):
             starts.append(starts[-1] + len(line) + 1)
         dae.sources[number] = ((names or {}).get(name, name), text, starts[:-1])
-    _place_variables(dae, types)
+    _place_variables(dae, types, _declarations(flat or {}))
     for table, what in _REFUSED.items():
         if storage.get(table):
             raise Refused(f"{what} cannot be compiled")
     return dae
 
 
-def _place_variables(dae: Dae, types: Sequence[Mapping[str, Any]]) -> None:
+def _declarations(flat: Mapping[str, Any]) -> Callable[[str], Declared]:
+    """A look-up of what the flat model declares for a variable."""
+    literals: dict[str, dict[int, str]] = {}
+    for name, number in flat.get("enum_literal_ordinals", {}).items():
+        type_name, _, literal = name.rpartition(".")
+        if not literal.startswith("'"):
+            literals.setdefault(type_name, {})[number] = literal
+    types = flat.get("variable_type_names", {})
+    variables = flat.get("variables", {})
+    variables = dict(variables) if isinstance(variables, list) else variables
+
+    def declared(name: str) -> Declared:
+        type_name = types.get(name, "")
+        known = sorted((t for t in literals if t == type_name or t.endswith(f".{type_name}")), key=len)
+        found = literals[known[0]] if type_name and known else {}
+        raw = variables.get(name) or {}
+        names = tuple(found[k] for k in sorted(found))
+        return Declared(type_name, raw.get("display_unit") or "", raw.get("quantity") or "", names)
+
+    return declared
+
+
+def _place_variables(dae: Dae, types: Sequence[Mapping[str, Any]], declared: Callable[[str], Declared]) -> None:
     order = {"parameter": 0, "constant": 0, "input": 1}
     raw = dae.storage["variables"]
     slot = 0
     for i in sorted(range(len(raw)), key=lambda i: (order.get(raw[i]["role"], 2), i)):
         kind = types[raw[i]["value_type"]]
-        if kind["scalar"] == "string":
-            continue
         variable = Variable(
             i,
             raw[i]["name"],
@@ -166,6 +204,7 @@ def _place_variables(dae: Dae, types: Sequence[Mapping[str, Any]]) -> None:
             slot,
             raw[i]["attributes"],
             dae.place(raw[i]),
+            declared(raw[i]["name"]),
         )
         dae.variables.append(variable)
         dae.by_index[i] = variable

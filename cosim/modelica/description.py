@@ -14,13 +14,22 @@ from cosim.modelica.generate_c import is_tunable
 from cosim.modelica.model import CompiledModel
 from cosim.unit import Unit, parse_unit
 
-_TYPES_2 = {"real": "Real", "integer": "Integer", "enumeration": "Integer", "boolean": "Boolean"}
-_TYPES_3 = {"real": "Float64", "integer": "Int32", "enumeration": "Int32", "boolean": "Boolean"}
+_TYPES_2 = {
+    "real": "Real",
+    "integer": "Integer",
+    "enumeration": "Enumeration",
+    "boolean": "Boolean",
+    "string": "String",
+}
+_TYPES_3 = {**_TYPES_2, "real": "Float64", "integer": "Int32"}
 _BASE_UNITS = ("kg", "m", "s", "A", "K", "mol", "cd", "rad")
+_CATEGORIES = ("logStatusError", "logStatusWarning", "logEvents")
+# An FMI 3 event indicator is a variable.
+INDICATORS = "event_indicators"
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class Entry:
     """A variable with its FMI attributes.
 
     Attributes:
@@ -36,6 +45,12 @@ class _Entry:
     variability: str
     initial: str
     starts: tuple[float, ...]
+
+    @property
+    def is_initial_unknown(self) -> bool:
+        """Whether the initialization computes it."""
+        asked = self.causality in ("output", "calculatedParameter") or self.variable.role in ("derivative", "state")
+        return self.initial == "calculated" and asked
 
 
 def model_description(model: CompiledModel, *, version: str, name: str, identifier: str, token: str, text: str) -> str:
@@ -54,35 +69,44 @@ def model_description(model: CompiledModel, *, version: str, name: str, identifi
     return make(model, entries).document(name, identifier, token, text)
 
 
-def _entry(model: CompiledModel, variable: Variable) -> _Entry:
+def build_description(identifier: str) -> str:
+    """sources/buildDescription.xml, with which FMI 3 tools compile the source."""
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        '<fmiBuildDescription fmiVersion="3.0">\n'
+        f'  <BuildConfiguration modelIdentifier="{identifier}">\n'
+        '    <SourceFileSet language="C99" compilerOptions="-ffp-contract=off">\n'
+        f'      <SourceFile name="{identifier}.c"/>\n'
+        "    </SourceFileSet>\n"
+        "  </BuildConfiguration>\n"
+        "</fmiBuildDescription>\n"
+    )
+
+
+def _entry(model: CompiledModel, variable: Variable) -> Entry:
     starts = tuple(model.starts.get(slot, 0.0) for slot in variable.slots)
     if variable.role == "derivative":
-        return _Entry(variable, "local", "continuous", "calculated", ())
+        return Entry(variable, "local", "continuous", "calculated", ())
     if variable.role == "input":
-        return _Entry(variable, "input", "continuous" if variable.scalar == "real" else "discrete", "", starts)
+        return Entry(variable, "input", "continuous" if variable.scalar == "real" else "discrete", "", starts)
     if variable.is_parameter:
-        if variable.role == "constant" or variable.index in model.baked:
-            return _Entry(variable, "local", "constant", "exact", starts)
+        if variable.role == "constant":
+            return Entry(variable, "local", "constant", "exact", starts)
+        if variable.index in model.baked:
+            return Entry(variable, "parameter", "fixed", "exact", starts)
         if any(a.slot == variable.slot for a in model.calculated):
-            return _Entry(variable, "calculatedParameter", "tunable", "calculated", ())
-        return _Entry(
-            variable, "parameter", "tunable" if is_tunable(model, variable.index) else "fixed", "exact", starts
-        )
+            return Entry(variable, "calculatedParameter", "tunable", "calculated", ())
+        variability = "tunable" if is_tunable(model, variable.index) else "fixed"
+        return Entry(variable, "parameter", variability, "exact", starts)
     causality = "output" if variable.attributes.get("causality") == "output" else "local"
     if variable.role == "state":
         kept = all(slot in model.from_start for slot in variable.slots)
         dependent = any(a.slot in variable.slots for a in model.start_equations)
         if kept and not dependent:
-            return _Entry(variable, causality, "continuous", "exact", starts)
-        return _Entry(variable, causality, "continuous", "calculated", ())
+            return Entry(variable, causality, "continuous", "exact", starts)
+        return Entry(variable, causality, "continuous", "calculated", ())
     discrete = variable.is_discrete or variable.scalar != "real"
-    return _Entry(variable, causality, "discrete" if discrete else "continuous", "calculated", ())
-
-
-def _value(x: float, scalar: str) -> str:
-    if scalar == "boolean":
-        return "true" if x else "false"
-    return str(int(x)) if scalar in ("integer", "enumeration") else repr(float(x))
+    return Entry(variable, causality, "discrete" if discrete else "continuous", "calculated", ())
 
 
 def _attributes(pairs: Iterable[tuple[str, str]]) -> str:
@@ -99,60 +123,134 @@ def _generator() -> str:
 class _Document:
     """What both versions share."""
 
-    def __init__(self, model: CompiledModel, entries: list[_Entry]) -> None:
+    version = ""
+    token_name = ""
+
+    def __init__(self, model: CompiledModel, entries: list[Entry]) -> None:
         self.model, self.entries = model, entries
+        self.types = _enumerations(entries)
 
-    def units(self) -> list[str]:
-        """Unit definitions of every unit that is used and known."""
-        names = sorted({"s", *(self.unit_name(e) for e in self.entries)} - {""})
-        lines = [self._unit(name, unit) for name in names if (unit := parse_unit(name)) is not None]
-        return ["  <UnitDefinitions>", *lines, "  </UnitDefinitions>"] if lines else []
-
-    def _unit(self, name: str, unit: Unit) -> str:
-        powers = [(k, str(e)) for k, e in zip(_BASE_UNITS, unit.exponents, strict=True) if e]
-        factor = [("factor", repr(unit.factor))] if unit.factor != 1.0 else []
-        offset = [("offset", repr(unit.offset))] if unit.offset != 0.0 else []
-        return f"    <Unit name={quoteattr(name)}><BaseUnit{_attributes([*powers, *factor, *offset])}/></Unit>"
-
-    def unit_name(self, entry: _Entry) -> str:
-        """The declared unit, as far as it has a definition."""
-        return unit_name(self.model, entry.variable)
-
-    def limits(self, entry: _Entry) -> list[tuple[str, str]]:
-        """min, max and nominal; a Boolean has none."""
-        scalar = entry.variable.scalar
-        if scalar == "boolean" or entry.variable.role == "derivative":
-            return []
-        found = zip(("min", "max", "nominal"), self.model.limits.get(entry.variable.index, (None,) * 3), strict=True)
-        names = ("min", "max") if scalar != "real" else ("min", "max", "nominal")
-        return [(n, _value(x, scalar)) for n, x in found if x is not None and n in names and abs(x) < 1e300]
-
-
-class _Fmi2(_Document):
     def document(self, name: str, identifier: str, token: str, text: str) -> str:
         """The XML."""
-        head = [("modelName", name), ("guid", token), ("description", text), ("generationTool", _generator())]
-        flags = 'canHandleVariableCommunicationStepSize="true" canGetAndSetFMUstate="true" canSerializeFMUstate="true"'
+        head = [("modelName", name), (self.token_name, token), ("description", text), ("generationTool", _generator())]
         lines = [
             '<?xml version="1.0" encoding="UTF-8"?>',
-            f'<fmiModelDescription fmiVersion="2.0"{_attributes(head)} variableNamingConvention="structured" '
-            'numberOfEventIndicators="0">',
-            f'  <CoSimulation modelIdentifier="{identifier}" {flags}/>',
-            *self.units(),
-            '  <LogCategories><Category name="logStatusError"/><Category name="logEvents"/></LogCategories>',
+            f'<fmiModelDescription fmiVersion="{self.version}"{_attributes(head)} '
+            f'variableNamingConvention="structured"{self.counts()}>',
+            *self.interfaces(identifier),
+            *self._units(),
+            *self._type_definitions(),
+            "  <LogCategories>" + "".join(f'<Category name="{c}"/>' for c in _CATEGORIES) + "</LogCategories>",
             "  <ModelVariables>",
-            *self._variables(),
+            *self.variables(),
             "  </ModelVariables>",
-            *self._structure(),
+            "  <ModelStructure>",
+            *self.structure(),
+            "  </ModelStructure>",
             "</fmiModelDescription>",
         ]
         return "\n".join(lines) + "\n"
+
+    def counts(self) -> str:
+        """Further attributes of the root."""
+        return ""
+
+    def interfaces(self, identifier: str) -> Iterator[str]:
+        """The elements ModelExchange and CoSimulation."""
+        raise NotImplementedError
+
+    def type_definition(self, name: str, items: str) -> str:
+        """The element of one enumeration."""
+        raise NotImplementedError
+
+    def variables(self) -> Iterator[str]:
+        """The elements of ModelVariables."""
+        raise NotImplementedError
+
+    def structure(self) -> Iterator[str]:
+        """The elements of ModelStructure."""
+        raise NotImplementedError
+
+    def _units(self) -> list[str]:
+        """Unit definitions of every unit that is used and known."""
+        shown: dict[str, set[str]] = {"s": set(), "1": set()}
+        for entry in self.entries:
+            if name := unit_name(self.model, entry.variable):
+                shown.setdefault(name, set()).add(self.display_unit(entry.variable))
+        lines = [
+            _unit(name, unit, sorted(shown[name] - {""}))
+            for name in sorted(shown)
+            if (unit := parse_unit(name)) is not None
+        ]
+        return ["  <UnitDefinitions>", *lines, "  </UnitDefinitions>"] if lines else []
+
+    def display_unit(self, variable: Variable) -> str:
+        """The declared display unit, if it measures the same quantity as the unit."""
+        name = variable.declared.display_unit
+        shown, unit = parse_unit(name) if name else None, parse_unit(unit_name(self.model, variable) or "?")
+        return name if shown is not None and unit is not None and shown.exponents == unit.exponents else ""
+
+    def _type_definitions(self) -> list[str]:
+        lines = []
+        for name, literals in sorted(self.types.items()):
+            items = "".join(f"<Item name={quoteattr(x)} value={quoteattr(str(k))}/>" for k, x in enumerate(literals, 1))
+            lines.append(f"    {self.type_definition(name, items)}")
+        return ["  <TypeDefinitions>", *lines, "  </TypeDefinitions>"] if lines else []
+
+    def common(self, entry: Entry) -> list[tuple[str, str]]:
+        """Unit, display unit and limits."""
+        variable = entry.variable
+        found: list[tuple[str, str]] = []
+        if variable.scalar == "enumeration":
+            found.append(("declaredType", _type_name(variable)))
+        if variable.declared.quantity and variable.scalar == "real":
+            found.append(("quantity", variable.declared.quantity))
+        if variable.scalar == "real":
+            found += [("unit", unit_name(self.model, variable)), ("displayUnit", self.display_unit(variable))]
+        return found + self._limits(entry)
+
+    def _limits(self, entry: Entry) -> list[tuple[str, str]]:
+        """min, max and nominal; a Boolean has none."""
+        scalar = entry.variable.scalar
+        if scalar in ("boolean", "string") or entry.variable.role == "derivative":
+            return []
+        found = zip(("min", "max", "nominal"), self.model.limits.get(entry.variable.index, (None,) * 3), strict=True)
+        names = ("min", "max") if scalar != "real" else ("min", "max", "nominal")
+        return [(n, self.value(x, scalar)) for n, x in found if x is not None and n in names and abs(x) < 1e300]
+
+    def value(self, x: float, scalar: str) -> str:
+        """A value as XML text."""
+        if scalar == "boolean":
+            return "true" if x else "false"
+        if scalar == "string":
+            return self.model.texts[int(x)]
+        return str(int(x)) if scalar in ("integer", "enumeration") else repr(float(x))
+
+
+class _Fmi2(_Document):
+    version, token_name = "2.0", "guid"
+
+    def counts(self) -> str:
+        return f' numberOfEventIndicators="{len(self.model.discrete.relations)}"'
+
+    def interfaces(self, identifier: str) -> Iterator[str]:
+        shared = 'canNotUseMemoryManagementFunctions="true" canGetAndSetFMUstate="true" canSerializeFMUstate="true"'
+        if self.model.tangent is not None:
+            shared += ' providesDirectionalDerivative="true"'
+        sources = f'<SourceFiles><File name="{identifier}.c"/></SourceFiles>'
+        idle = "" if self.model.discrete.assertions else ' completedIntegratorStepNotNeeded="true"'
+        yield f'  <ModelExchange modelIdentifier="{identifier}"{idle} {shared}>{sources}</ModelExchange>'
+        varied = 'canHandleVariableCommunicationStepSize="true"'
+        yield f'  <CoSimulation modelIdentifier="{identifier}" {varied} {shared}>{sources}</CoSimulation>'
+
+    def type_definition(self, name: str, items: str) -> str:
+        return f"<SimpleType name={quoteattr(name)}><Enumeration>{items}</Enumeration></SimpleType>"
 
     def _index(self) -> dict[int, int]:
         """Slot → position among the variables, from 1."""
         return {slot: k for k, slot in enumerate((s for e in self.entries for s in e.variable.slots), start=1)}
 
-    def _variables(self) -> Iterator[str]:
+    def variables(self) -> Iterator[str]:
         index = self._index()
         for entry in self.entries:
             variable, slots = entry.variable, entry.variable.slots
@@ -160,116 +258,139 @@ class _Fmi2(_Document):
                 head = [
                     ("name", element_name(variable, k)),
                     ("valueReference", str(slot)),
+                    ("description", variable.attributes.get("description") or ""),
                     ("causality", entry.causality),
                     ("variability", entry.variability),
                     ("initial", entry.initial),
-                    ("description", variable.attributes.get("description") or ""),
                 ]
-                inner = [("unit", self.unit_name(entry)) if variable.scalar == "real" else ("", "")]
-                inner += self.limits(entry)
-                if entry.starts:
-                    inner.append(("start", _value(entry.starts[k], variable.scalar)))
+                inner = self.common(entry)
+                start = f" start={quoteattr(self.value(entry.starts[k], variable.scalar))}" if entry.starts else ""
                 if variable.role == "derivative":
                     state = self.model.dae.by_index[variable.index]
                     inner.append(("derivative", str(index[state.slot + k])))
-                tag = f"{_TYPES_2[variable.scalar]}{_attributes(inner)}"
+                tag = f"{_TYPES_2[variable.scalar]}{_attributes(inner)}{start}"
                 yield f"    <ScalarVariable{_attributes(head)}><{tag}/></ScalarVariable>"
 
-    def _structure(self) -> Iterator[str]:
+    def structure(self) -> Iterator[str]:
         index = self._index()
-        yield "  <ModelStructure>"
         outputs = [s for e in self.entries if e.causality == "output" for s in e.variable.slots]
-        if outputs:
-            yield "    <Outputs>"
-            for slot in outputs:
+        for tag, slots in (("Outputs", outputs), ("Derivatives", self.model.derivatives)):
+            if not slots:
+                continue
+            yield f"    <{tag}>"
+            for slot in sorted(slots, key=index.__getitem__):
                 needed = " ".join(str(index[s]) for s in sorted(self.model.feedthrough(slot)))
                 yield f'      <Unknown index="{index[slot]}" dependencies="{needed}"/>'
-            yield "    </Outputs>"
-        rates = [index[s] for s in self.model.derivatives]
-        initial = [
-            index[s]
-            for e in self.entries
-            if e.initial == "calculated"
-            and (e.causality in ("output", "calculatedParameter") or e.variable.role in ("derivative", "state"))
-            for s in e.variable.slots
-        ]
-        for tag, found in (("Derivatives", rates), ("InitialUnknowns", initial)):
-            if found:
-                unknowns = "".join(f'<Unknown index="{i}"/>' for i in sorted(found))
-                yield f"    <{tag}>{unknowns}</{tag}>"
-        yield "  </ModelStructure>"
+            yield f"    </{tag}>"
+        initial = sorted(index[s] for e in self.entries if e.is_initial_unknown for s in e.variable.slots)
+        if initial:
+            unknowns = "".join(f'<Unknown index="{i}"/>' for i in initial)
+            yield f"    <InitialUnknowns>{unknowns}</InitialUnknowns>"
 
 
 class _Fmi3(_Document):
-    def document(self, name: str, identifier: str, token: str, text: str) -> str:
-        """The XML."""
-        head = [
-            ("modelName", name),
-            ("instantiationToken", token),
-            ("description", text),
-            ("generationTool", _generator()),
-        ]
-        flags = 'canHandleVariableCommunicationStepSize="true" canGetAndSetFMUState="true" canSerializeFMUState="true"'
-        lines = [
-            '<?xml version="1.0" encoding="UTF-8"?>',
-            f'<fmiModelDescription fmiVersion="3.0"{_attributes(head)} variableNamingConvention="structured">',
-            f'  <CoSimulation modelIdentifier="{identifier}" {flags}/>',
-            *self.units(),
-            '  <LogCategories><Category name="logStatusError"/><Category name="logEvents"/></LogCategories>',
-            "  <ModelVariables>",
-            '    <Float64 name="time" valueReference="0" causality="independent" variability="continuous" '
-            'description="Simulation time" unit="s"/>',
-            *self._variables(),
-            "  </ModelVariables>",
-            *self._structure(),
-            "</fmiModelDescription>",
-        ]
-        return "\n".join(lines) + "\n"
+    version, token_name = "3.0", "instantiationToken"
+
+    def interfaces(self, identifier: str) -> Iterator[str]:
+        shared = 'canGetAndSetFMUState="true" canSerializeFMUState="true"'
+        if self.model.tangent is not None:
+            shared += ' providesDirectionalDerivatives="true" providesAdjointDerivatives="true"'
+        asserted = ' needsCompletedIntegratorStep="true"' if self.model.discrete.assertions else ""
+        yield f'  <ModelExchange modelIdentifier="{identifier}"{asserted} {shared}/>'
+        varied = 'canHandleVariableCommunicationStepSize="true" hasEventMode="true"'
+        yield f'  <CoSimulation modelIdentifier="{identifier}" {varied} {shared}/>'
+
+    def type_definition(self, name: str, items: str) -> str:
+        return f"<EnumerationType name={quoteattr(name)}>{items}</EnumerationType>"
 
     def _reference(self) -> dict[tuple[str, int], int]:
         """(role is derivative, index) → value reference."""
         return {(_kind(e.variable), e.variable.index): k for k, e in enumerate(self.entries, start=1)}
 
-    def _variables(self) -> Iterator[str]:
+    def variables(self) -> Iterator[str]:
         reference = self._reference()
+        yield (
+            '    <Float64 name="time" valueReference="0" causality="independent" variability="continuous" '
+            'description="Simulation time" unit="s"/>'
+        )
         for entry in self.entries:
             variable = entry.variable
             pairs = [
                 ("name", variable.name),
                 ("valueReference", str(reference[(_kind(variable), variable.index)])),
+                ("description", variable.attributes.get("description") or ""),
                 ("causality", entry.causality),
                 ("variability", entry.variability),
                 ("initial", entry.initial),
-                ("description", variable.attributes.get("description") or ""),
-                ("unit", self.unit_name(entry) if variable.scalar == "real" else ""),
-                *self.limits(entry),
-                ("start", " ".join(_value(x, variable.scalar) for x in entry.starts)),
+                *self.common(entry),
             ]
+            inner = "".join(f'<Dimension start="{n}"/>' for n in variable.shape)
+            values = [self.value(x, variable.scalar) for x in entry.starts]
+            if variable.scalar == "string":
+                inner += "".join(f"<Start value={quoteattr(v)}/>" for v in values)
+            else:
+                pairs.append(("start", " ".join(values)))
             if variable.role == "derivative":
                 pairs.append(("derivative", str(reference[("", variable.index)])))
-            tag = _TYPES_3[variable.scalar]
-            sizes = "".join(f'<Dimension start="{n}"/>' for n in variable.shape)
-            close = f">{sizes}</{tag}>" if sizes else "/>"
-            yield f"    <{tag}{_attributes(pairs)}{close}"
+            yield _element(_TYPES_3[variable.scalar], pairs, inner)
+        if count := len(self.model.discrete.relations):
+            pairs = [
+                ("name", INDICATORS),
+                ("valueReference", str(len(self.entries) + 1)),
+                ("description", "Event indicators: one of them passes zero at a state event"),
+                ("causality", "local"),
+                ("variability", "continuous"),
+                ("initial", "calculated"),
+                ("unit", "1"),
+            ]
+            yield _element("Float64", pairs, f'<Dimension start="{count}"/>')
 
-    def _structure(self) -> Iterator[str]:
+    def structure(self) -> Iterator[str]:
         reference = self._reference()
         owner = {s: reference[(_kind(e.variable), e.variable.index)] for e in self.entries for s in e.variable.slots}
-        yield "  <ModelStructure>"
+
+        def line(tag: str, variable: Variable) -> str:
+            needed = sorted({owner[s] for slot in variable.slots for s in self.model.feedthrough(slot)})
+            text = " ".join(map(str, needed))
+            return f'    <{tag} valueReference="{owner[variable.slot]}" dependencies="{text}"/>'
+
         for entry in (e for e in self.entries if e.causality == "output"):
-            needed = sorted({owner[s] for slot in entry.variable.slots for s in self.model.feedthrough(slot)})
-            vr, text = owner[entry.variable.slot], " ".join(map(str, needed))
-            yield f'    <Output valueReference="{vr}" dependencies="{text}"/>'
+            yield line("Output", entry.variable)
         for variable in self.model.dae.derivatives.values():
-            yield f'    <ContinuousStateDerivative valueReference="{owner[variable.slot]}"/>'
+            yield line("ContinuousStateDerivative", variable)
         for entry in self.entries:
-            is_unknown = entry.causality in ("output", "calculatedParameter") or entry.variable.role in (
-                "derivative",
-                "state",
-            )
-            if entry.initial == "calculated" and is_unknown:
+            if entry.is_initial_unknown:
                 yield f'    <InitialUnknown valueReference="{owner[entry.variable.slot]}"/>'
-        yield "  </ModelStructure>"
+        if self.model.discrete.relations:
+            yield f'    <EventIndicator valueReference="{len(self.entries) + 1}"/>'
+
+
+def _element(tag: str, pairs: list[tuple[str, str]], inner: str) -> str:
+    return f"    <{tag}{_attributes(pairs)}" + (f">{inner}</{tag}>" if inner else "/>")
+
+
+def _unit(name: str, unit: Unit, shown: list[str]) -> str:
+    powers = [(k, str(e)) for k, e in zip(_BASE_UNITS, unit.exponents, strict=True) if e]
+    factor = [("factor", repr(unit.factor))] if unit.factor != 1.0 else []
+    offset = [("offset", repr(unit.offset))] if unit.offset != 0.0 else []
+    inner = f"<BaseUnit{_attributes([*powers, *factor, *offset])}/>"
+    for other in shown:
+        display = parse_unit(other)
+        assert display is not None
+        # shown = factor · value + offset, both ways over the base unit.
+        pairs = [("name", other), ("factor", repr(unit.factor / display.factor))]
+        shift = (unit.offset - display.offset) / display.factor
+        inner += f"<DisplayUnit{_attributes([*pairs, ('offset', repr(shift) if shift else '')])}/>"
+    return f"    <Unit name={quoteattr(name)}>{inner}</Unit>"
+
+
+def _enumerations(entries: Iterable[Entry]) -> dict[str, tuple[str, ...]]:
+    """Type name → literals, of every enumeration that is used."""
+    return {_type_name(e.variable): e.variable.declared.literals for e in entries if e.variable.scalar == "enumeration"}
+
+
+def _type_name(variable: Variable) -> str:
+    return variable.declared.type_name
 
 
 def unit_name(model: CompiledModel, variable: Variable) -> str:

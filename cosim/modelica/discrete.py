@@ -7,6 +7,7 @@ level now, and not its level at the end of the last event iteration ("held").
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,11 +30,32 @@ class Reinitialization:
 
 @dataclass(frozen=True, slots=True)
 class Assertion:
-    """What must not fire: an assert's violated condition, or a terminate."""
+    """What must not fire: an assert's violated condition, or a terminate.
+
+    Attributes:
+        fires: when.
+        message: the author's text.
+        kind: error, warning, terminate.
+    """
 
     fires: Expression
     message: str
-    terminates: bool
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """Something discrete whose change is an event.
+
+    Attributes:
+        value: a Boolean, or a whole number.
+        crossing: passes zero where the value changes.
+        text: in the source.
+    """
+
+    value: Expression
+    crossing: Expression
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +78,7 @@ class Discrete:
         assertions: in the order of the source.
         clocks: periodic ticks.
         instants: times of time events [s]; they change at events only.
-        relations: conditions whose change is an event, each with its zero-crossing function.
+        relations: conditions whose change is an event, each with its zero-crossing function and source text.
     """
 
     equations: dict[int, Expression] = field(default_factory=dict)
@@ -66,7 +88,7 @@ class Discrete:
     assertions: list[Assertion] = field(default_factory=list)
     clocks: list[Clock] = field(default_factory=list)
     instants: list[Expression] = field(default_factory=list)
-    relations: list[tuple[Expression, Expression]] = field(default_factory=list)
+    relations: list[Relation] = field(default_factory=list)
 
 
 def read_discrete(dae: Dae, scalariser: Scalariser) -> Discrete:
@@ -229,9 +251,19 @@ class _Reader:
                 for slot, expression in zip(state.slots, new, strict=True):
                     self.found.reinitializations.append(Reinitialization(slot, fires, int(expression)))
             elif kind in ("assert", "terminate"):
-                self.found.assertions.append(Assertion(fires, self._message(value), kind == "terminate"))
+                level = kind if kind == "terminate" else self._assertion_level(value)
+                self.found.assertions.append(Assertion(fires, self._message(value), level))
             else:
                 raise Refused(f"{kind} in a when-clause cannot be compiled")
+
+    def _assertion_level(self, value: Any) -> str:
+        node = value.get("level") if isinstance(value, Mapping) else None
+        if isinstance(node, str):
+            return "warning" if node == "warning" else "error"
+        if node is None:
+            return "error"
+        # AssertionLevel.warning is the first literal of its enumeration.
+        return "warning" if self.g.value(self.s.scalar(node)) == 1 else "error"
 
     def _message(self, value: Any) -> str:
         node = value.get("message") if isinstance(value, Mapping) else None
@@ -244,14 +276,27 @@ class _Reader:
     def _read_relations(self) -> None:
         for root in self.dae.storage["roots"]:
             if "quotient_owner" in root:
+                self._read_quotient(root["quotient_owner"]["owner"])
                 continue
             number = root["root"].get("relation")
             if number is None:
                 raise Refused(f"an event of kind {sorted(root['root'])} cannot be compiled")
-            expression = self.s.scalar(self.dae.storage["relations"][number]["relation"]["expression"])
+            relation = self.dae.storage["relations"][number]["relation"]
+            expression = self.s.scalar(relation["expression"])
             entry = self.g.entries[expression]
             if entry[0] in ("lt", "le", "gt", "ge"):
-                self.found.relations.append((expression, self.g.apply("sub", entry[1], entry[2])))
+                crossing = self.g.apply("sub", entry[1], entry[2])
+                self.found.relations.append(Relation(expression, crossing, self.dae.text(relation)))
+
+    def _read_quotient(self, number: int) -> None:
+        """mod, rem and div jump where the quotient a/b passes a whole number; sin(π·a/b) is zero there."""
+        owners = [f for k, f in self.dae.nodes if k == "runtime_quotient_owner" and "model" in f.get("kind", {})]
+        fields = owners[number]
+        whole = "floor" if fields["builtin"] == "mod" else "trunc"
+        for a, b in zip(self.s.flat(fields["lhs"]), self.s.flat(fields["rhs"]), strict=True):
+            ratio = self.g.apply("div", a, b)
+            crossing = self.g.apply("sin", self.g.apply("mul", self.g.const(math.pi), ratio))
+            self.found.relations.append(Relation(self.g.apply(whole, ratio), crossing, f"{fields['builtin']}()"))
 
     def _read_clocks(self) -> None:
         for clock in self.dae.storage["clocks"]:

@@ -13,9 +13,10 @@ from typing import Any
 
 Expression = int
 
-REAL, INTEGER, BOOLEAN = "R", "I", "B"
+# A text is a number: that of a literal, or of a place for the texts that a host sets.
+REAL, INTEGER, BOOLEAN, TEXT = "R", "I", "B", "S"
 # Entries without operands: their arguments are not expressions.
-LEAVES = frozenset({"const", "var", "pre", "time", "tick", "held", "initial"})
+LEAVES = frozenset({"const", "var", "pre", "time", "tick", "held", "initial", "seed", "delayed"})
 
 
 class Refused(Exception):
@@ -69,6 +70,8 @@ OPERATIONS: dict[str, Operation] = {
     "mod": Operation(_mod, "rt_mod({},{})"),
     "rem": Operation(math.fmod, "fmod({},{})"),
     "quotient": Operation(lambda a, b: math.trunc(a / b), "trunc({}/{})"),
+    # Equal texts have equal numbers, as far as the compiler knows them.
+    "same": Operation(lambda a, b: a == b, "rt_same(s,{},{})"),
     "select": Operation(lambda c, a, b: a if c else b, "(({}!=0)?{}:{})"),
     "atan2": Operation(math.atan2, "atan2({},{})"),
     "sqrt": _function("sqrt"),
@@ -93,7 +96,7 @@ EXTERNALS: dict[str, Callable[..., float]] = {
     "erf": math.erf, "fabs": abs, "floor": math.floor, "ceil": math.ceil,
 }  # fmt: skip
 _STEPS = frozenset(
-    ["floor", "ceil", "trunc", "sign", "quotient", "lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not"]
+    ["floor", "ceil", "trunc", "sign", "quotient", "lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not", "same"]
 )
 
 
@@ -254,24 +257,40 @@ class Graph:
                 memo[x] = self.external(entry[1], *new) if is_call else self.apply(entry[0], *new, type=self.types[x])
         return memo[x]
 
-    def derivative(self, x: Expression, by: int, memo: dict[int, int] | None = None) -> Expression:
+    def derivative(self, x: Expression, by: int) -> Expression:
         """∂x/∂(variable in slot `by`).
 
         Raises:
             Refused: the operation has no derivative here.
         """
-        memo = {} if memo is None else memo
-        if by not in self.slots(x):
+        return self.tangent(x, {by: self.const(1)}, {})
+
+    def tangent(self, x: Expression, seeds: Mapping[int, Expression], memo: dict[int, int]) -> Expression:
+        """The change of x for changes of slots, to first order.
+
+        Args:
+            x: an expression.
+            seeds: slot → its change.
+            memo: for calls with the same seeds.
+
+        Raises:
+            Refused: the operation has no derivative here.
+        """
+        if self.slots(x).isdisjoint(seeds.keys()):
             return self.const(0)
         if x not in memo:
-            memo[x] = self._derivative(x, by, memo)
+            memo[x] = self._derivative(x, seeds, memo)
         return memo[x]
 
-    def _derivative(self, x: Expression, by: int, memo: dict[int, int]) -> Expression:
+    def _derivative(self, x: Expression, seeds: Mapping[int, Expression], memo: dict[int, int]) -> Expression:
         entry = self.entries[x]
-        name, d = entry[0], lambda k: self.derivative(k, by, memo)
+        name = entry[0]
+
+        def d(k: Expression) -> Expression:
+            return self.tangent(k, seeds, memo)
+
         if name == "var":
-            return self.const(1)
+            return seeds[entry[1]]
         if name in _STEPS:
             return self.const(0)
         if name in ("add", "sub"):
@@ -285,6 +304,10 @@ class Graph:
             y, z = entry[1], entry[2]
             top = self.apply("sub", self._times(d(y), z), self._times(y, d(z)))
             return self.apply("div", top, self.apply("add", self._times(y, y), self._times(z, z)))
+        if name in ("mod", "rem"):
+            # a − b·⌊a/b⌋: the whole number is constant between events.
+            whole = self.apply("div", self.apply("sub", entry[1], x), entry[2])
+            return self.apply("sub", d(entry[1]), self._times(whole, d(entry[2])))
         if name in ("mul", "div", "pow"):
             return self._product_rule(x, name, entry[1], entry[2], d)
         if name in _CHAIN:

@@ -12,8 +12,12 @@ from typing import Any
 
 from cosim.diagnostic import ModelicaError, SourceLocation
 
+_KINDS = "package|model|block|class|function|record|connector|type|operator"
+_NAME = r"[A-Za-z_]\w*|'[^']+'"
+# The opening or the end of a class; `end if` and the like are no names of classes.
 _CLASS = re.compile(
-    r"^[ \t]*(?:final\s+|encapsulated\s+|partial\s+)*(model|block|class)\s+([A-Za-z_]\w*|'[^']+')", re.MULTILINE
+    rf"(?P<partial>\bpartial\s+)?\b(?P<kind>{_KINDS})\s+(?P<name>{_NAME})(?P<short>\s*=)?"
+    rf"|\bend\s+(?P<end>(?!(?:if|for|when|while)\b)(?:{_NAME}))\s*;"
 )
 _PLACE = re.compile(r"╭─\[[^\]]*?:(\d+):(\d+)\]")
 _UNKNOWN = re.compile(r"unresolved (?:type|component|class|function)?\s*(?:reference|name)?:?\s*'([\w.]+)'")
@@ -25,10 +29,12 @@ class Flat:
 
     Attributes:
         document: the DAE as JSON.
+        declarations: the flat model as JSON, for what the DAE leaves out: display units, enumeration literals.
         dependencies: further files whose classes it uses.
     """
 
     document: Mapping[str, Any]
+    declarations: Mapping[str, Any]
     dependencies: tuple[Path, ...]
 
 
@@ -39,17 +45,25 @@ def without_comments(text: str) -> str:
 
 
 def class_names(text: str) -> list[str]:
-    """Classes that a source declares at its outermost level, with its `within` prefix, in order."""
+    """Models that a source declares, not within another model, by full name and in order; no partial ones."""
     plain = without_comments(text)
     within = re.search(r"^\s*within\s+([\w.]+)\s*;", plain, re.MULTILINE)
-    prefix = f"{within.group(1)}." if within else ""
+    path = within.group(1).split(".") if within else []
+    kinds: list[str] = []
     found: list[str] = []
-    at = 0
-    while match := _CLASS.search(plain, at):
-        name = match.group(2)
-        found.append(prefix + name)
-        closing = re.compile(rf"\bend\s+{re.escape(name)}\s*;").search(plain, match.end())
-        at = closing.end() if closing else match.end()
+    for match in _CLASS.finditer(plain):
+        if match["end"]:
+            if kinds and path[-1] == match["end"]:
+                kinds.pop()
+                path.pop()
+            continue
+        if match["short"]:
+            continue
+        is_model = match["kind"] in ("model", "block", "class") and not match["partial"]
+        if is_model and all(kind == "package" for kind in kinds):
+            found.append(".".join([*path, match["name"]]))
+        kinds.append(match["kind"])
+        path.append(match["name"])
     return found
 
 
@@ -100,8 +114,9 @@ def flatten(text: str, name: str, file: str, library_path: Sequence[Path]) -> Fl
     while True:
         try:
             session = rumoca.Session(roots=roots) if roots else rumoca.Session()
-            document = json.loads(session.loads(source, model=name).to_json("dae"))
-            return Flat(document, tuple(used))
+            loaded = session.loads(source, model=name)
+            document = json.loads(loaded.to_json("dae"))
+            return Flat(document, json.loads(loaded.to_json("flat")), tuple(used))
         except rumoca.RumocaError as error:
             found = _served(str(error), library_path, used)
             if found is None:
@@ -134,12 +149,13 @@ def _raise_syntax(text: str, file: str) -> None:
         if str(diagnostic.level).lower() != "error":
             continue
         place = _PLACE.search(diagnostic.message)
-        line, column = (int(place.group(1)), int(place.group(2))) if place else (diagnostic.line, diagnostic.column)
+        at = (int(place.group(1)), int(place.group(2))) if place else (diagnostic.line, diagnostic.column)
+        line, column = int(at[0] or 0), at[1]
         summary = re.search(r"×\s*(.+)", diagnostic.message)
         expected = re.search(r"help:\s*(expected one of:.*?)(?:\n\s*\n|\Z)", diagnostic.message, re.DOTALL)
         hint = " ".join(expected.group(1).split()) if expected else ""
         what = summary.group(1).strip() if summary else diagnostic.message.strip().splitlines()[0]
-        where = SourceLocation(file, line=line, column=column)
+        where = SourceLocation(file, line=line or None, column=column)
         shown = text.splitlines()[line - 1].strip() if 0 < line <= len(text.splitlines()) else ""
         raise ModelicaError.of("modelica-syntax", f"{what}: {shown}" if shown else what, where, hint)
 

@@ -15,7 +15,10 @@ from cosim.modelica.sort import Block, Solution
 
 _NEWTON_PASSES = 60
 # In the order of the runtime's enumeration.
-_KINDS = ("TUNABLE", "FIXED", "INPUT", "START", "COMPUTED")
+_KINDS = ("TUNABLE", "FIXED", "INPUT", "START", "COMPUTED", "BAKED")
+_ASSERTIONS = ("error", "warning", "terminate")
+_TEXT_SIZE = 256
+_RUNTIME = ("runtime.c", "runtime_fmi2.c", "runtime_fmi3.c")
 _PRELUDE = """\
 #include <math.h>
 #include <stdarg.h>
@@ -29,6 +32,12 @@ _PRELUDE = """\
 _HELPERS = """\
 static double rt_sign(double a) { return (a > 0) - (a < 0); }
 static double rt_mod(double a, double b) { return a - floor(a / b) * b; }
+/* The text with a number: a literal, or one of the host's. */
+static const char *rt_text(const State *s, double number) {
+    int k = (int)number;
+    return k < NLITERAL ? LITERAL[k] : s->text[k - NLITERAL];
+}
+static double rt_same(const State *s, double a, double b) { return a == b || !strcmp(rt_text(s, a), rt_text(s, b)); }
 /* Gaussian elimination with partial pivoting, in place; the solution replaces b. */
 static int rt_solve(int n, double *A, double *b) {
     for (int k = 0; k < n; k++) {
@@ -65,9 +74,9 @@ def generate(model: CompiledModel, name: str) -> tuple[str, str]:
     Returns:
         The source, and its token: the same source has the same token.
     """
-    body = "\n".join([_PRELUDE, *_tables(model, name), _HELPERS, *_functions(model), ""])
-    runtime = files("cosim.modelica").joinpath("runtime.c").read_text(encoding="utf-8")
-    source = body + runtime
+    body = "\n".join([_PRELUDE, *_sizes(model, name), *_tables(model), _HELPERS, *_functions(model), ""])
+    folder = files("cosim.modelica")
+    source = body + "".join(folder.joinpath(part).read_text(encoding="utf-8") for part in _RUNTIME)
     token = hashlib.sha256(source.encode()).hexdigest()[:32]
     return source.replace("@TOKEN@", token), token
 
@@ -84,9 +93,10 @@ def slot_kinds(model: CompiledModel) -> list[str]:
             if variable.role == "input":
                 kinds[slot] = "INPUT"
             elif variable.is_parameter:
-                if variable.role == "constant" or slot in calculated or variable.index in model.baked:
-                    continue
-                kinds[slot] = "TUNABLE" if is_tunable(model, variable.index) else "FIXED"
+                if variable.index in model.baked:
+                    kinds[slot] = "BAKED"
+                elif variable.role != "constant" and slot not in calculated:
+                    kinds[slot] = "TUNABLE" if is_tunable(model, variable.index) else "FIXED"
             elif variable.is_discrete or (variable.role == "state" and slot in model.from_start):
                 kinds[slot] = "START"
     return kinds
@@ -98,9 +108,33 @@ def is_tunable(model: CompiledModel, index: int) -> bool:
     return variable.scalar == "real" and bool(variable.attributes.get("is_tunable", True))
 
 
-def _tables(model: CompiledModel, name: str) -> list[str]:
+def text_slots(model: CompiledModel) -> dict[int, int]:
+    """Slot → number of the text that a host may set there."""
+    given = [v for v in model.dae.variables if v.scalar == "string" and v.role in ("parameter", "input")]
+    return {slot: k for k, slot in enumerate(slot for v in given for slot in v.slots)}
+
+
+def _discrete_slots(model: CompiledModel) -> list[int]:
+    return [slot for v in model.dae.variables if v.is_discrete for slot in v.slots]
+
+
+def _has_strict_time(model: CompiledModel) -> bool:
+    """Whether a comparison with time becomes true only just after its instant."""
+    g = model.graph
+    roots = [e for item in model.event for e in item.expressions] + model.discrete.triggers
+    roots += [r.fires for r in model.discrete.reinitializations]
+    for x in g.walk(*roots):
+        entry = g.entries[x]
+        if entry[0] in ("gt", "le") and g.entries[entry[1]][0] == "time":
+            return True
+        if entry[0] in ("lt", "ge") and g.entries[entry[2]][0] == "time":
+            return True
+    return False
+
+
+def _sizes(model: CompiledModel, name: str) -> list[str]:
     dae, discrete = model.dae, model.discrete
-    slots = [slot for v in dae.variables if v.is_discrete for slot in v.slots]
+    slots = _discrete_slots(model)
     has_events = bool(slots or discrete.triggers or discrete.reinitializations)
     sizes = {
         "NV": dae.size,
@@ -110,39 +144,74 @@ def _tables(model: CompiledModel, name: str) -> list[str]:
         "NCLK": len(discrete.clocks),
         "NTEV": len(discrete.instants),
         "NREL": len(model.moving),
+        "NROOT": len(discrete.relations),
         "NASSERT": len(discrete.assertions),
         "HAS_EVENTS": int(has_events),
         "NVARS": len(dae.variables) + len(dae.derivatives),
+        "NTEXT": len(text_slots(model)),
+        "NLITERAL": len(model.texts),
+        "STRICT_TIME": int(bool(discrete.instants) and _has_strict_time(model)),
+        "HAS_TANGENT": int(model.tangent is not None),
     }
-    clocks = [f"{{{c.period[0]}.0, {c.period[1]}.0, {c.phase[0]}.0, {c.phase[1]}.0}}" for c in discrete.clocks]
-    variables = [f"{{{v.slot}, {v.size}}}" for v in (*dae.variables, *dae.derivatives.values())]
-    starts = [_number(model.starts.get(slot, 0.0)) for slot in range(dae.size)]
     return [
         f"#define MODEL_NAME {json.dumps(name)}",
         '#define MODEL_TOKEN "@TOKEN@"',
         *(f"#define {key} {value}" for key, value in sizes.items()),
         "typedef struct {",
         "    double time, rtol, atol, step;",
-        "    int dirty, mode, initial, failed, ended, reinit;",
-        "    double v[NV + 1], start[NV + 1], pre[ND + 1], level[NC + 1], held[NC + 1];",
-        "    int tick[NCLK + 1];",
+        "    int dirty, seen, mode, initial, failed, ended, reinit;",
+        "    double v[NV + 1], start[NV + 1], pre[ND + 1], last[ND + 1], level[NC + 1], held[NC + 1];",
+        "    double crossed[NREL + 1];",
+        "    int tick[NCLK + 1], crowd[NREL + 1];",
         "    long long next[NCLK + 1];",
-        "    unsigned char given[NV + 1];",
+        "    unsigned char given[NV + 1], warned[NASSERT + 1];",
+        f"    char text[NTEXT + 1][{_TEXT_SIZE}];",
         "} State;",
-        _table("int", "STATE", model.states),
-        _table("int", "RATE", model.derivatives),
-        _table("int", "DISCRETE", slots),
-        _table("double", "START_VALUE", starts),
-        _table("double", "CLOCK", clocks, "[4]"),
-        _table("int", "VARIABLE", variables, "[2]"),
-        _table("unsigned char", "SLOT_KIND", [_KINDS.index(kind) for kind in slot_kinds(model)]),
-        _table("int", "ASSERT_TERMINATES", [int(a.terminates) for a in discrete.assertions]),
-        _table("char *const", "ASSERT_TEXT", [json.dumps(a.message) for a in discrete.assertions]),
     ]
 
 
+def _tables(model: CompiledModel) -> list[str]:
+    dae, discrete = model.dae, model.discrete
+    states = [v for v in dae.variables if v.role == "state"]
+    nominals = [abs(model.limits[v.index][2] or 1.0) for v in states for _ in v.slots]
+    known = {s for v in model.inputs if v.scalar == "real" for s in v.slots} | set(model.states)
+    of_slot = text_slots(model)
+    clocks = [f"{{{c.period[0]}.0, {c.period[1]}.0, {c.phase[0]}.0, {c.phase[1]}.0}}" for c in discrete.clocks]
+    variables = [f"{{{v.slot}, {v.size}}}" for v in (*dae.variables, *dae.derivatives.values())]
+    starts = [_number(model.starts.get(slot, 0.0)) for slot in range(dae.size)]
+    return [
+        _table("int", "STATE", model.states),
+        _table("int", "RATE", model.derivatives),
+        _table("double", "NOMINAL", [_number(x) for x in nominals]),
+        _table("int", "DISCRETE", _discrete_slots(model)),
+        _table("double", "START_VALUE", starts),
+        _table("double", "CLOCK", clocks, "[4]") if clocks else "",
+        _table("int", "VARIABLE", variables, "[2]"),
+        _table("unsigned char", "SLOT_KIND", [_KINDS.index(kind) for kind in slot_kinds(model)]),
+        _table("unsigned char", "SLOT_SEED", [int(slot in known) for slot in range(dae.size)]),
+        _texts("RELATION_TEXT", [r.text for r in model.moving]),
+        _table("int", "ASSERT_KIND", [_ASSERTIONS.index(a.kind) for a in discrete.assertions])
+        if discrete.assertions
+        else "",
+        _texts("ASSERT_TEXT", [a.message for a in discrete.assertions]),
+        _table("int", "TEXT_OF_SLOT", [of_slot.get(slot, -1) for slot in range(dae.size)]) if of_slot else "",
+        _texts("LITERAL", model.texts),
+    ]
+
+
+def _texts(name: str, values: Sequence[str]) -> str:
+    """Texts as C strings; nothing where there are none."""
+    return _table("char *const", name, [_c_text(v) for v in values]) if values else ""
+
+
+def _c_text(text: str) -> str:
+    """A C string literal, in ASCII: other bytes are octal escapes."""
+    escaped = "".join(chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}" for b in text.encode("utf-8"))
+    return f'"{escaped}"'
+
+
 def _table(type: str, name: str, values: Sequence[object], shape: str = "") -> str:
-    empty = "{0}" if shape else '""' if "char *" in type else "0"
+    empty = "{0}" if shape else "0"
     lines = [", ".join(str(v) for v in values[k : k + 12]) for k in range(0, len(values), 12)] or [empty]
     return f"static const {type} {name}[]{shape} = {{{(',' + chr(10) + '    ').join(lines)}}};"
 
@@ -175,18 +244,24 @@ def _functions(model: CompiledModel) -> list[str]:
     for k, instant in enumerate(discrete.instants):
         instants.line(f"t[{k}] = {instants.value(instant)};")
     relations = _Code(model)
-    for k, (relation, _) in enumerate(model.moving):
-        relations.line(f"r[{k}] = {relations.value(relation)} != 0;")
+    for k, relation in enumerate(model.moving):
+        relations.line(f"r[{k}] = (int){relations.value(relation.value)};")
+    roots = _Code(model)
+    for k, relation in enumerate(discrete.relations):
+        roots.line(f"z[{k}] = {roots.value(relation.crossing)};")
     return [
         _Code(model).solutions(model.calculated).function("void m_calculated(State *s)"),
         starts.function("void m_starts(State *s)"),
         _Code(model).solutions(model.initial).function("void m_initial(State *s)"),
         _Code(model).solutions(model.continuous).function("void m_continuous(State *s)"),
-        _Code(model).solutions(model.rates).function("void m_rates(State *s)"),
+        _Code(model).solutions(model.outputs_at_once).function("void m_outputs(State *s)"),
+        _Code(model).solutions(model.rates).function("void m_rates(State *s)") if model.states or model.moving else "",
         event.function("void m_event(State *s)"),
-        relations.function("void m_relations(State *s, int *r)", "(void)r;"),
-        instants.function("void m_instants(State *s, double *t)", "(void)t;"),
-        _assertions(model),
+        relations.function("void m_relations(State *s, int *r)", "(void)r;") if model.moving else "",
+        roots.function("void m_roots(State *s, double *z)", "(void)z;"),
+        instants.function("void m_instants(State *s, double *t)", "(void)t;") if discrete.instants else "",
+        _assertions(model) if discrete.assertions else "",
+        _Code(model).changes(model.tangent or []).function("void m_tangent(State *s, double *d)", "(void)d;"),
     ]
 
 
@@ -210,8 +285,7 @@ class _Code:
 
     def __init__(self, model: CompiledModel) -> None:
         self._graph: Graph = model.graph
-        slots = [slot for v in model.dae.variables if v.is_discrete for slot in v.slots]
-        self._pre = {slot: k for k, slot in enumerate(slots)}
+        self._pre = {slot: k for k, slot in enumerate(_discrete_slots(model))}
         self._local: dict[Expression, str] = {}
         self._numbers = itertools.count()
         self.lines: list[str] = []
@@ -231,6 +305,23 @@ class _Code:
                 self._newton(item)
             else:
                 self.line(f"s->v[{item.slot}] = {self.value(item.expression)};")
+        return self
+
+    def changes(self, items: Iterable[Solution]) -> _Code:
+        """Changes of slots, from the changes `d` of what is given."""
+        for number, item in enumerate(items):
+            if isinstance(item, Block):
+                n = len(item.slots)
+                right = [self.value(x) for x in item.residuals]
+                jacobian = [self.value(x) for x in item.jacobian]
+                self.line(
+                    f"double b{number}[{n}] = {{{', '.join(right)}}}, J{number}[{n * n}] = {{{', '.join(jacobian)}}};"
+                )
+                self.line(f"if (rt_solve({n}, J{number}, b{number})) b{number}[0] = NAN;")
+                for k, slot in enumerate(item.slots):
+                    self.line(f"d[{slot}] = b{number}[{k}];")
+            else:
+                self.line(f"d[{item.slot}] = {self.value(item.expression)};")
         return self
 
     def value(self, x: Expression) -> str:
@@ -267,6 +358,8 @@ class _Code:
         if kind == "pre":
             slot = arguments[0]
             return f"s->pre[{self._pre[slot]}]" if slot in self._pre else f"s->v[{slot}]"
+        if kind == "seed":
+            return f"d[{arguments[0]}]"
         if kind in ("time", "initial"):
             return f"s->{kind}"
         if kind in ("tick", "held"):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from cosim.diagnostic import SourceLocation
 from cosim.modelica.dae import Dae, Variable, variant
-from cosim.modelica.discrete import Discrete, read_discrete
+from cosim.modelica.discrete import Discrete, Relation, read_discrete
 from cosim.modelica.expression import Expression, Graph, Refused
 from cosim.modelica.scalarise import Scalariser, Scope
 from cosim.modelica.sort import Assignment, Block, Matching, Solution, order_together, sort
@@ -45,6 +45,10 @@ class CompiledModel:
         continuous: everything that is algebraic, in order.
         rates: the part of `continuous` that derivatives and moving relations need.
         event: continuous and discrete equations together, in order.
+        outputs_at_once: those of them that hold always, not only in when-clauses.
+        tangent: changes of all algebraic values for changes of inputs and states, in order; None where some
+            operation has no derivative. Slots mean changes here, and seeds the changes of what is given.
+        texts: literals, by their number.
         moving: relations that can change between events.
         limits: variable index → (min, max, nominal).
         baked: parameters whose value the front end built into clocks.
@@ -63,7 +67,10 @@ class CompiledModel:
     continuous: list[Solution] = field(default_factory=list)
     rates: list[Solution] = field(default_factory=list)
     event: list[Solution] = field(default_factory=list)
-    moving: list[tuple[Expression, Expression]] = field(default_factory=list)
+    outputs_at_once: list[Solution] = field(default_factory=list)
+    moving: list[Relation] = field(default_factory=list)
+    tangent: list[Solution] | None = None
+    texts: list[str] = field(default_factory=list)
     limits: dict[int, tuple[float | None, float | None, float | None]] = field(default_factory=dict)
     baked: set[int] = field(default_factory=set)
 
@@ -129,6 +136,9 @@ class _Compiler:
         model.continuous = sort(g, residuals, unknowns)
         assignments = [Assignment(slot, e) for slot, e in sorted(discrete.equations.items())]
         model.event = order_together(g, [*model.continuous, *assignments])
+        model.outputs_at_once = [item for item in model.event if not set(item.slots) & discrete.sampled]
+        model.tangent = _tangent(model)
+        model.texts = self.s.texts
         self._initial(model, residuals, unknowns)
         self._moving(model)
         self._baked(model)
@@ -307,15 +317,30 @@ class _Compiler:
         for item in model.continuous:
             if moves(item.expressions):
                 moving.update(item.slots)
-        model.moving = [r for r in model.discrete.relations if moves(r)]
+        model.moving = [
+            r for r in model.discrete.relations if moves((r.value, r.crossing)) and not self._is_timed(model, r, moves)
+        ]
         needed = set(model.derivatives)
         for relation in model.moving:
-            needed |= g.slots(relation[0]) | g.slots(relation[1])
+            needed |= g.slots(relation.value)
         for item in reversed(model.continuous):
             if needed & set(item.slots):
                 model.rates.insert(0, item)
                 for x in item.expressions:
                     needed |= g.slots(x)
+
+    def _is_timed(self, model: CompiledModel, relation: Relation, moves: Callable[[Iterable[int]], bool]) -> bool:
+        """Whether it compares time with a fixed value that is among the time events anyway."""
+        entry = self.graph.entries[relation.value]
+        if entry[0] not in ("lt", "le", "gt", "ge"):
+            return False
+        for one, other in ((entry[1], entry[2]), (entry[2], entry[1])):
+            if self.graph.entries[one][0] == "time" and not moves((other,)):
+                instants = model.discrete.instants
+                numbers = {self.graph.value(i) for i in instants if self.graph.is_const(i)}
+                if other in instants or (self.graph.is_const(other) and self.graph.value(other) in numbers):
+                    return True
+        return False
 
     def _baked(self, model: CompiledModel) -> None:
         """The front end builds sample periods into clocks: changing such a parameter would do nothing."""
@@ -324,6 +349,28 @@ class _Compiler:
             for word in re.findall(r"[A-Za-z_][\w.]*", self.dae.text(clock)):
                 if word in names:
                     model.baked.add(names[word].index)
+
+
+def _tangent(model: CompiledModel) -> list[Solution] | None:
+    """Forward differentiation of the sorted equations, one after another (linear in their size)."""
+    g = model.graph
+    given = {s for v in model.inputs if v.scalar == "real" for s in v.slots} | set(model.states)
+    changes = {slot: g.leaf("seed", slot) for slot in given}
+    memo: dict[int, int] = {}
+    found: list[Solution] = []
+    try:
+        for item in model.continuous:
+            if isinstance(item, Assignment):
+                found.append(Assignment(item.slot, g.tangent(item.expression, changes, memo)))
+            else:
+                # J·Δu = −∂r/∂(given)·Δ: the unknowns' own changes are not among `changes` yet.
+                right = tuple(g.apply("neg", g.tangent(r, changes, memo)) for r in item.residuals)
+                found.append(Block(item.slots, right, item.jacobian, True))
+                memo = {}
+            changes.update({slot: g.leaf("seed", slot) for slot in item.slots})
+    except Refused:
+        return None
+    return found
 
 
 __all__ = ["Assignment", "Block", "CompiledModel", "RefusedAt", "compile_model"]

@@ -1,19 +1,22 @@
-/* The runtime of a compiled model: FMI 2.0 and 3.0 co-simulation over the generated part above.
+/* The runtime of a compiled model, the part that both FMI versions share: events, initialization,
+   integration, values.
 
-   The generated part defines the sizes (NV slots, NX states, ND discrete slots, NC when-triggers,
-   NCLK clocks, NTEV instants, NREL moving relations, NASSERT assertions), its tables, and the functions
-   m_calculated, m_starts, m_initial, m_continuous, m_rates, m_event, m_relations, m_instants
-   and m_assert.
+   The generated part above defines the sizes (NV slots, NX states, ND discrete slots, NC when-triggers,
+   NCLK clocks, NTEV instants, NREL moving relations, NROOT event indicators, NASSERT assertions,
+   NTEXT texts of the host), its tables, and the functions m_calculated, m_starts, m_initial,
+   m_continuous, m_outputs, m_rates, m_event, m_relations, m_roots, m_instants, m_assert and
+   m_tangent.
    All values of an instance are in one plain struct, so that an FMU state is a copy of it. */
 
 #define OK 0
+#define WARNING 1
 #define DISCARD 2
 #define FAILED 3
 
 enum { SETUP, INITIALIZING, RUNNING };
-enum { CLEAN = 0, STALE = 1, PARAMETERS = 2 };
+enum { CLEAN = 0, STALE = 1, PARAMETERS = 2, INPUTS = 4 };
 /* What may be done with a slot. */
-enum { TUNABLE, FIXED, INPUT, START, COMPUTED };
+enum { TUNABLE, FIXED, INPUT, START, COMPUTED, BAKED };
 
 typedef void (*Log2)(void *environment, const char *instance, int status, const char *category, const char *message, ...);
 typedef void (*Log3)(void *environment, int status, const char *category, const char *message);
@@ -30,6 +33,7 @@ typedef struct {
     const Callbacks2 *callbacks;
     Log3 log3;
     void *environment;
+    int is_exchange, has_event_mode, may_return_early;
     char name[128];
     char text[512];
 } Instance;
@@ -48,38 +52,73 @@ static void report(Instance *I, int status, const char *category, const char *fo
 
 static double slack(double t) { return 1e-10 * (1.0 + fabs(t)); }
 
+#if NCLK > 0
 static double clock_time(int k, long long n) {
     return CLOCK[k][2] / CLOCK[k][3] + (double)n * CLOCK[k][0] / CLOCK[k][1];
 }
+#endif
 
+/* The next event in time. Events that rounding alone keeps apart are one event, at the latest of their
+   times: none of them may find that its time has not come. */
 static double next_event(State *s) {
-    double next = INFINITY, instant[NTEV + 1];
-    m_instants(s, instant);
-    for (int k = 0; k < NCLK; k++) {
-        double t = clock_time(k, s->next[k]);
-        if (t < next) next = t;
-    }
+    double next = INFINITY;
+#if NCLK + NTEV > 0
+    double times[NCLK + NTEV], first = INFINITY;
+#if NTEV > 0
+    m_instants(s, times);
     for (int k = 0; k < NTEV; k++)
-        if (instant[k] > s->time + slack(s->time) && instant[k] < next) next = instant[k];
+        if (times[k] <= s->time + slack(s->time)) times[k] = INFINITY;
+#endif
+#if NCLK > 0
+    for (int k = 0; k < NCLK; k++) times[NTEV + k] = clock_time(k, s->next[k]);
+#endif
+    for (int k = 0; k < NCLK + NTEV; k++) first = fmin(first, times[k]);
+    next = first;
+    for (int k = 0; k < NCLK + NTEV; k++)
+        if (times[k] <= first + slack(first)) next = fmax(next, times[k]);
+#else
+    (void)s;
+#endif
     return next;
 }
 
 /* ---- events */
 
+static void start_clocks(State *s) {
+#if NCLK > 0
+    for (int k = 0; k < NCLK; k++) {
+        double n = ceil((s->time - CLOCK[k][2] / CLOCK[k][3]) * CLOCK[k][1] / CLOCK[k][0] - 1e-9);
+        s->next[k] = n > 0 ? (long long)n : 0;
+    }
+#else
+    (void)s;
+#endif
+}
+
+/* The values before the event are those at the end of the last one, whatever was computed since. */
+static void values_before(State *s) {
+    for (int k = 0; k < ND; k++) s->pre[k] = s->last[k];
+}
+
 /* Event iteration at the present time; clocks that are due tick once, in the first pass. */
 static int event(Instance *I) {
     State *s = &I->s;
+#if NCLK > 0
     for (int k = 0; k < NCLK; k++) {
         double t = clock_time(k, s->next[k]);
         s->tick[k] = t <= s->time + slack(t);
         if (s->tick[k]) s->next[k]++;
     }
+#endif
+    values_before(s);
     for (int pass = 0; pass < 64; pass++) {
         int changed = 0;
-        for (int k = 0; k < ND; k++) s->pre[k] = s->v[DISCRETE[k]];
         s->reinit = 0;
         m_event(s);
-        for (int k = 0; k < ND; k++) changed |= s->v[DISCRETE[k]] != s->pre[k];
+        for (int k = 0; k < ND; k++) {
+            changed |= s->v[DISCRETE[k]] != s->pre[k];
+            s->pre[k] = s->last[k] = s->v[DISCRETE[k]];
+        }
         for (int k = 0; k < NC; k++) {
             changed |= s->level[k] != s->held[k];
             s->held[k] = s->level[k];
@@ -88,6 +127,7 @@ static int event(Instance *I) {
         if (!changed && !s->reinit) return OK;
     }
     report(I, FAILED, "logStatusError", "the events at t = %.12g do not settle in 64 passes", s->time);
+    s->failed = 1;
     return FAILED;
 }
 
@@ -97,16 +137,24 @@ static int check(Instance *I) {
         report(I, FAILED, "logStatusError", "a system of equations has no solution at t = %.12g", s->time);
         return FAILED;
     }
+#if NASSERT > 0
     for (int k = 0; k < NASSERT; k++) {
         if (!m_assert(s, k)) continue;
-        if (ASSERT_TERMINATES[k]) {
+        if (ASSERT_KIND[k] == 2) {
             s->ended = 1;
             report(I, OK, "logEvents", "terminated at t = %.12g: %s", s->time, ASSERT_TEXT[k]);
+            continue;
+        }
+        if (ASSERT_KIND[k] == 1) {
+            if (!s->warned[k])
+                report(I, WARNING, "logStatusWarning", "assertion at t = %.12g: %s", s->time, ASSERT_TEXT[k]);
+            s->warned[k] = 1;
             continue;
         }
         report(I, FAILED, "logStatusError", "assertion failed at t = %.12g: %s", s->time, ASSERT_TEXT[k]);
         return FAILED;
     }
+#endif
     return OK;
 }
 
@@ -133,6 +181,7 @@ static void solve_initial(Instance *I) {
         for (int k = 0; k < ND; k++) changed |= s->v[DISCRETE[k]] != before[k];
         if (!changed) break;
     }
+    for (int k = 0; k < ND; k++) s->last[k] = s->v[DISCRETE[k]];
     s->initial = 0;
     s->dirty = CLEAN;
 }
@@ -142,16 +191,15 @@ static int exit_initialization(Instance *I) {
     s->failed = 0;
     solve_initial(I);
     for (int k = 0; k < NC; k++) s->held[k] = s->level[k];
-    for (int k = 0; k < NCLK; k++) {
-        double n = ceil((s->time - CLOCK[k][2] / CLOCK[k][3]) * CLOCK[k][1] / CLOCK[k][0] - 1e-9);
-        s->next[k] = n > 0 ? (long long)n : 0;
-    }
+    start_clocks(s);
     s->mode = RUNNING;
     if (HAS_EVENTS && event(I)) return FAILED;
     m_continuous(s);
     return check(I);
 }
 
+/* Make all values consistent with what was set. Equations of discrete variables that hold always, not
+   only in when-clauses, follow a new input at once; the event itself comes with the next step. */
 static void refresh(Instance *I) {
     State *s = &I->s;
     if (!s->dirty) return;
@@ -160,19 +208,48 @@ static void refresh(Instance *I) {
         return;
     }
     if (s->dirty & PARAMETERS) m_calculated(s);
-    m_continuous(s);
+    if ((s->dirty & INPUTS) && !I->is_exchange) {
+        values_before(s);
+        m_outputs(s);
+    } else {
+        m_continuous(s);
+    }
+    /* The next step must still see that there are new inputs. */
+    s->seen |= s->dirty & INPUTS;
     s->dirty = CLEAN;
 }
 
 /* ---- integration */
 
+#if NREL > 0
 static int relations_changed(State *s, const int *before) {
-    int now[NREL + 1];
+    int now[NREL];
     m_relations(s, now);
-    for (int k = 0; k < NREL; k++)
-        if (now[k] != before[k]) return 1;
+    return memcmp(now, before, sizeof now) != 0;
+}
+
+/* Events that come ever closer (a Zeno sequence), or at once again (chattering), never end: a relation
+   that changed ten times running within a ten-millionth of a second each. */
+static int accumulates(Instance *I, const int *before) {
+    State *s = &I->s;
+    int now[NREL];
+    m_relations(s, now);
+    for (int k = 0; k < NREL; k++) {
+        if (now[k] == before[k]) continue;
+        s->crowd[k] = s->time - s->crossed[k] < 1e-7 * (1.0 + fabs(s->time)) ? s->crowd[k] + 1 : 0;
+        s->crossed[k] = s->time;
+        if (s->crowd[k] >= 10) {
+            report(I, FAILED, "logStatusError",
+                   "events accumulate at t = %.12g: %s changes again and again (chattering, or a bounce that never "
+                   "ends); use a hysteresis, or stop at a smallest value",
+                   s->time, RELATION_TEXT[k]);
+            s->failed = 1;
+            return 1;
+        }
+    }
     return 0;
 }
+#endif
 
 #if NX > 0
 static void rates(State *s, double t, const double *x, double *dx) {
@@ -208,7 +285,7 @@ static double advance(State *s, double t, const double *x, double h, double *nex
         double sum = 0, scale;
         for (int stage = 0; stage < 7; stage++) sum += e[stage] * k[stage][i];
         next[i] = at[i];
-        scale = s->atol + s->rtol * fmax(fabs(x[i]), fabs(next[i]));
+        scale = s->atol * NOMINAL[i] + s->rtol * fmax(fabs(x[i]), fabs(next[i]));
         error = fmax(error, fabs(h * sum) / scale);
         if (!isfinite(next[i])) error = INFINITY;
     }
@@ -221,15 +298,10 @@ static void place(State *s, double t, const double *x) {
     m_rates(s);
 }
 
-/* Integrate from the present time to `limit` or to the first event; the time reached. */
-static double integrate(Instance *I, double limit, int *crossed) {
+/* A step of the solver's own size from `t`, at most to `limit`: the new states and the size, 0 if it failed. */
+static double accepted(Instance *I, double t, const double *x, double limit, double *next) {
     State *s = &I->s;
-    double x[NX], next[NX], t = s->time, h = limit - t;
-    int before[NREL + 1];
-    *crossed = 0;
-    for (int i = 0; i < NX; i++) x[i] = s->v[STATE[i]];
-    m_rates(s);
-    m_relations(s, before);
+    double h = limit - t;
     for (int trial = 0;; trial++) {
         int is_last = s->step >= h * (1 - 1e-9);
         double size = is_last ? h : s->step;
@@ -237,19 +309,38 @@ static double integrate(Instance *I, double limit, int *crossed) {
         if (error <= 1.0) {
             double factor = error > 0 ? fmin(5.0, fmax(0.2, 0.9 * pow(error, -0.2))) : 5.0;
             if (!is_last || size * factor > s->step) s->step = size * factor;
-            h = size;
-            break;
+            return size;
         }
         s->step = size * (isfinite(error) ? fmax(0.1, 0.9 * pow(error, -0.2)) : 0.1);
         if (trial == 100 || s->step < 1e-15 * (1 + fabs(t))) {
             report(I, FAILED, "logStatusError", "the solver cannot go on at t = %.12g: step %.3g", t, s->step);
             s->failed = 1;
             place(s, t, x);
-            return t;
+            return 0;
         }
     }
-    place(s, t + h, next);
-    if (NREL > 0 && relations_changed(s, before)) {
+}
+
+/* Integrate from the present time to `limit` or to the first event; the time reached. */
+static double integrate(Instance *I, double limit, int *crossed) {
+    State *s = &I->s;
+    double x[NX], next[NX], t = s->time, h;
+    *crossed = 0;
+    for (int i = 0; i < NX; i++) x[i] = s->v[STATE[i]];
+#if NREL > 0
+    int before[NREL];
+    m_rates(s);
+    m_relations(s, before);
+#endif
+    h = accepted(I, t, x, limit, next);
+    if (s->failed) return t;
+    if (h == limit - t) {
+        place(s, limit, next);
+    } else {
+        place(s, t + h, next);
+    }
+#if NREL > 0
+    if (relations_changed(s, before)) {
         double low = 0, high = h;
         for (int k = 0; k < 60 && high - low > 1e-12 * (1 + fabs(t)); k++) {
             double middle = 0.5 * (low + high);
@@ -257,25 +348,32 @@ static double integrate(Instance *I, double limit, int *crossed) {
             place(s, t + middle, next);
             if (relations_changed(s, before)) high = middle; else low = middle;
         }
-        advance(s, t, x, high, next);
-        place(s, t + high, next);
+        if (high < h) {
+            advance(s, t, x, high, next);
+            place(s, t + high, next);
+        } else {
+            advance(s, t, x, h, next);
+            place(s, h == limit - t ? limit : t + h, next);
+        }
         *crossed = 1;
-        h = high;
+        accumulates(I, before);
     }
-    return t + h;
+#endif
+    return s->time;
 }
 #else
 /* Without states only time moves. */
 static double integrate(Instance *I, double limit, int *crossed) {
     State *s = &I->s;
-    int before[NREL + 1];
-    double low = s->time, high = limit;
     *crossed = 0;
+#if NREL > 0
+    int before[NREL];
+    double low = s->time, high = limit;
     m_rates(s);
     m_relations(s, before);
     s->time = limit;
     m_rates(s);
-    if (NREL == 0 || !relations_changed(s, before)) return limit;
+    if (!relations_changed(s, before)) return limit;
     for (int k = 0; k < 60 && high - low > 1e-12 * (1 + fabs(low)); k++) {
         s->time = 0.5 * (low + high);
         m_rates(s);
@@ -284,36 +382,78 @@ static double integrate(Instance *I, double limit, int *crossed) {
     s->time = high;
     m_rates(s);
     *crossed = 1;
+    accumulates(I, before);
     return high;
+#else
+    s->time = limit;
+    return limit;
+#endif
 }
 #endif
 
-static int do_step(Instance *I, double start, double size) {
+/* Events at the present time; a strict inequality of time holds just after its instant. */
+static int events_now(Instance *I, int at_instant) {
+    State *s = &I->s;
+    if (event(I)) return FAILED;
+    if (STRICT_TIME && at_instant) {
+        s->time = nextafter(s->time, INFINITY);
+        return event(I);
+    }
+    return OK;
+}
+
+/* From the present time to `end`. With `stop` set, the first event is left to the host, and `stop` tells
+   whether there is one. */
+static int run_to(Instance *I, double end, int *stop) {
+    State *s = &I->s;
+    int may_stop = stop && *stop;
+    if (stop) *stop = 0;
+    while (s->time < end - slack(end)) {
+        double next = next_event(s), limit = next < end ? next : end;
+        int crossed, due;
+        if (limit < s->time) limit = s->time;
+        integrate(I, limit, &crossed);
+        if (s->failed) return FAILED;
+        due = next <= s->time + slack(s->time);
+        /* A deadline is reached, not nearly reached. */
+        if (due && next > s->time) s->time = next;
+        if (!(crossed || due) || !HAS_EVENTS) continue;
+        if (may_stop && (I->may_return_early || s->time >= end - slack(end))) {
+            *stop = 1;
+            return OK;
+        }
+        if (events_now(I, due)) return FAILED;
+    }
+    return OK;
+}
+
+static int do_step(Instance *I, double start, double size, int *stop) {
     State *s = &I->s;
     double end = start + size;
     if (s->ended) return DISCARD;
-    s->time = start;
-    if (s->dirty) {
+    if (s->failed || s->mode != RUNNING) {
+        report(I, FAILED, "logStatusError", "a step is not possible %s",
+               s->failed ? "after an error; reset, or restore a state" : "before the initialization");
+        return FAILED;
+    }
+    /* The host's sum and the time reached are the same up to rounding: never go back behind a deadline. */
+    if (!(fabs(s->time - start) <= slack(start) && s->time > start)) s->time = start;
+    if (s->dirty || s->seen) {
         if (s->dirty & PARAMETERS) m_calculated(s);
         /* New inputs may be events. */
         if (HAS_EVENTS && event(I)) return FAILED;
         s->dirty = CLEAN;
+        s->seen = 0;
     }
     if (s->step <= 0) s->step = size;
     if (NX > 0 || NREL > 0 || NCLK > 0 || NTEV > 0) {
-        while (s->time < end - slack(end)) {
-            double next = next_event(s), limit = next < end ? next : end;
-            int crossed, due;
-            if (limit < s->time) limit = s->time;
-            s->time = integrate(I, limit, &crossed);
-            if (s->failed) return FAILED;
-            due = next <= s->time + slack(s->time);
-            /* A deadline is reached, not nearly reached. */
-            if (due && next > s->time) s->time = next;
-            if ((crossed || due) && HAS_EVENTS && event(I)) return FAILED;
+        int status = run_to(I, end, stop);
+        if (status || (stop && *stop)) {
+            s->dirty |= STALE;
+            return status;
         }
     }
-    s->time = end;
+    if (s->time < end) s->time = end;
     if (NASSERT > 0 || s->failed) {
         m_continuous(s);
         if (check(I)) return FAILED;
@@ -322,6 +462,26 @@ static int do_step(Instance *I, double start, double size) {
     /* Outputs are computed when somebody reads them. */
     s->dirty |= STALE;
     return OK;
+}
+
+/* The event iteration that a host asks for, in model exchange and in event mode. */
+static int update_discrete(Instance *I, int *states_changed, double *next) {
+    State *s = &I->s;
+    double before[NX + 1];
+    for (int k = 0; k < NX; k++) before[k] = s->v[STATE[k]];
+    if (s->dirty & PARAMETERS) m_calculated(s);
+    if (HAS_EVENTS) {
+        double t = s->time;
+        if (events_now(I, 1)) return FAILED;
+        s->time = t;
+    }
+    m_continuous(s);
+    s->dirty = CLEAN;
+    s->seen = 0;
+    *states_changed = 0;
+    for (int k = 0; k < NX; k++) *states_changed |= before[k] != s->v[STATE[k]];
+    *next = next_event(s);
+    return check(I);
 }
 
 /* ---- instances and values */
@@ -349,6 +509,13 @@ static Instance *instantiate(const char *name, const char *token) {
 static int set_slot(Instance *I, unsigned slot, double value) {
     State *s = &I->s;
     int kind = slot < NV ? SLOT_KIND[slot] : COMPUTED;
+    if (kind == BAKED) {
+        /* The period of a clock: the front end built it in. */
+        if (fabs(value - START_VALUE[slot]) <= 1e-12 * fabs(value)) return OK;
+        report(I, FAILED, "logStatusError", "a sample period is built in as %.12g: change it in the source",
+               START_VALUE[slot]);
+        return FAILED;
+    }
     if (kind == COMPUTED || (s->mode == RUNNING && kind != TUNABLE && kind != INPUT)) {
         report(I, FAILED, "logStatusError", "the variable in slot %u cannot be set%s", slot,
                kind == COMPUTED ? "" : " any more");
@@ -360,9 +527,29 @@ static int set_slot(Instance *I, unsigned slot, double value) {
     }
     if (s->v[slot] != value || kind == START) {
         s->v[slot] = value;
-        s->dirty |= kind == TUNABLE || kind == FIXED ? STALE | PARAMETERS : STALE;
+        s->dirty |= kind == TUNABLE || kind == FIXED ? STALE | PARAMETERS | INPUTS : STALE | INPUTS;
     }
     return OK;
+}
+
+/* A text of the host is kept in the state; its value is a number beyond those of the literals. */
+static int set_text(Instance *I, unsigned slot, const char *text) {
+#if NTEXT > 0
+    int k = slot < NV ? TEXT_OF_SLOT[slot] : -1;
+    if (k < 0) return FAILED;
+    if (strlen(text) >= sizeof I->s.text[k]) {
+        report(I, FAILED, "logStatusError", "a text of more than %d bytes does not fit", (int)sizeof I->s.text[k] - 1);
+        return FAILED;
+    }
+    memset(I->s.text[k], 0, sizeof I->s.text[k]);
+    strcpy(I->s.text[k], text);
+    I->s.dirty |= STALE | INPUTS;
+    return set_slot(I, slot, NLITERAL + k);
+#else
+    (void)text;
+    report(I, FAILED, "logStatusError", "the variable in slot %u is no text", slot);
+    return FAILED;
+#endif
 }
 
 static void set_tolerance(State *s, int is_defined, double tolerance) {
@@ -372,6 +559,10 @@ static void set_tolerance(State *s, int is_defined, double tolerance) {
     }
 }
 
+static int is_known(unsigned slot) { return slot < NV && SLOT_SEED[slot]; }
+
+/* ---- what both versions export under two names */
+
 #if defined _WIN32
 #define EXPORT __declspec(dllexport)
 #else
@@ -379,10 +570,10 @@ static void set_tolerance(State *s, int is_defined, double tolerance) {
 #endif
 #define SELF Instance *I = (Instance *)c; if (!I) return FAILED
 /* Functions of optional capabilities that the model description does not claim. */
-#define UNSUPPORTED(NAME) EXPORT int NAME(void) { return FAILED; }
-#define NOTHING(NAME) EXPORT int NAME(void *c) { return c ? OK : FAILED; }
-
-/* ---- FMI states, the same for both versions */
+#define NOT_HERE(NAME, ...) EXPORT int NAME(__VA_ARGS__) { return FAILED; }
+#if defined __GNUC__
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#endif
 
 static int state_get(Instance *I, void **state) {
     if (!*state) *state = malloc(sizeof(State));
@@ -394,210 +585,58 @@ static int state_get(Instance *I, void **state) {
 typedef struct { char token[64]; State s; } Serialized;
 
 static int state_write(const void *state, unsigned char *bytes, size_t size) {
-    Serialized *out = (Serialized *)bytes;
+    char token[64] = {0};
     if (!state || size < sizeof(Serialized)) return FAILED;
-    memset(out->token, 0, sizeof out->token);
-    strncpy(out->token, MODEL_TOKEN, sizeof out->token - 1);
-    memcpy(&out->s, state, sizeof(State));
+    memcpy(token, MODEL_TOKEN, sizeof MODEL_TOKEN);
+    memset(bytes, 0, sizeof(Serialized));
+    memcpy(bytes, token, sizeof token);
+    memcpy(bytes + offsetof(Serialized, s), state, sizeof(State));
     return OK;
 }
 
 static int state_read(const unsigned char *bytes, size_t size, void **state) {
-    const Serialized *in = (const Serialized *)bytes;
-    if (size != sizeof(Serialized) || strncmp(in->token, MODEL_TOKEN, sizeof in->token - 1)) return FAILED;
+    if (size != sizeof(Serialized) || memcmp(bytes, MODEL_TOKEN, sizeof MODEL_TOKEN)) return FAILED;
     if (!*state) *state = malloc(sizeof(State));
     if (!*state) return FAILED;
-    memcpy(*state, &in->s, sizeof(State));
+    memcpy(*state, bytes + offsetof(Serialized, s), sizeof(State));
     return OK;
 }
 
-/* ---- FMI 2.0 */
+static int set_states(Instance *I, const double x[], size_t n) {
+    if (n != NX) return FAILED;
+    for (size_t k = 0; k < n; k++) I->s.v[STATE[k]] = x[k];
+    I->s.dirty |= STALE;
+    return OK;
+}
 
-EXPORT const char *fmi2GetTypesPlatform(void) { return "default"; }
-EXPORT const char *fmi2GetVersion(void) { return "2.0"; }
-EXPORT void *fmi2Instantiate(const char *name, int type, const char *token, const char *resources,
-                             const Callbacks2 *callbacks, int visible, int logging) {
-    Instance *I = type == 1 ? instantiate(name, token) : NULL;
-    (void)resources; (void)visible; (void)logging;
-    if (I) I->callbacks = callbacks;
-    return I;
-}
-EXPORT void fmi2FreeInstance(void *c) { free(c); }
-EXPORT int fmi2SetDebugLogging(void *c, int on, size_t n, const char *const categories[]) {
-    (void)on; (void)n; (void)categories;
-    return c ? OK : FAILED;
-}
-EXPORT int fmi2SetupExperiment(void *c, int has_tolerance, double tolerance, double start, int has_stop, double stop) {
-    SELF;
-    (void)has_stop; (void)stop;
-    I->s.time = start;
-    set_tolerance(&I->s, has_tolerance, tolerance);
+static int get_states(Instance *I, double x[], size_t n) {
+    if (n != NX) return FAILED;
+    for (size_t k = 0; k < n; k++) x[k] = I->s.v[STATE[k]];
     return OK;
 }
-EXPORT int fmi2EnterInitializationMode(void *c) { SELF; I->s.mode = INITIALIZING; I->s.dirty |= STALE | PARAMETERS; return OK; }
-EXPORT int fmi2ExitInitializationMode(void *c) { SELF; return exit_initialization(I); }
-NOTHING(fmi2Terminate)
-EXPORT int fmi2Reset(void *c) { SELF; reset(I); return OK; }
-#define GET2(NAME, TYPE, CONVERTED) \
-    EXPORT int NAME(void *c, const unsigned vr[], size_t n, TYPE values[]) { \
-        SELF; \
-        refresh(I); \
-        for (size_t k = 0; k < n; k++) { \
-            double x; \
-            if (vr[k] >= NV) return FAILED; \
-            x = I->s.v[vr[k]]; \
-            values[k] = CONVERTED; \
-        } \
-        return OK; \
-    }
-#define SET2(NAME, TYPE) \
-    EXPORT int NAME(void *c, const unsigned vr[], size_t n, const TYPE values[]) { \
-        SELF; \
-        for (size_t k = 0; k < n; k++) \
-            if (set_slot(I, vr[k], (double)values[k])) return FAILED; \
-        return OK; \
-    }
-GET2(fmi2GetReal, double, x)
-GET2(fmi2GetInteger, int, (int)lround(x))
-GET2(fmi2GetBoolean, int, x != 0)
-SET2(fmi2SetReal, double)
-SET2(fmi2SetInteger, int)
-SET2(fmi2SetBoolean, int)
-UNSUPPORTED(fmi2GetString)
-UNSUPPORTED(fmi2SetString)
-EXPORT int fmi2GetFMUstate(void *c, void **state) { SELF; return state_get(I, state); }
-EXPORT int fmi2SetFMUstate(void *c, void *state) { SELF; memcpy(&I->s, state, sizeof(State)); return OK; }
-EXPORT int fmi2FreeFMUstate(void *c, void **state) { (void)c; free(*state); *state = NULL; return OK; }
-EXPORT int fmi2SerializedFMUstateSize(void *c, void *state, size_t *size) { (void)c; (void)state; *size = sizeof(Serialized); return OK; }
-EXPORT int fmi2SerializeFMUstate(void *c, void *state, unsigned char bytes[], size_t size) { (void)c; return state_write(state, bytes, size); }
-EXPORT int fmi2DeSerializeFMUstate(void *c, const unsigned char bytes[], size_t size, void **state) { (void)c; return state_read(bytes, size, state); }
-UNSUPPORTED(fmi2GetDirectionalDerivative)
-UNSUPPORTED(fmi2SetRealInputDerivatives)
-UNSUPPORTED(fmi2GetRealOutputDerivatives)
-EXPORT int fmi2DoStep(void *c, double time, double size, int keep) { SELF; (void)keep; return do_step(I, time, size); }
-UNSUPPORTED(fmi2CancelStep)
-EXPORT int fmi2GetStatus(void *c, int kind, int *value) { (void)c; (void)kind; (void)value; return DISCARD; }
-EXPORT int fmi2GetRealStatus(void *c, int kind, double *value) {
-    SELF;
-    if (kind != 2) return DISCARD;
-    *value = I->s.time;
-    return OK;
-}
-EXPORT int fmi2GetIntegerStatus(void *c, int kind, int *value) { (void)c; (void)kind; (void)value; return DISCARD; }
-EXPORT int fmi2GetBooleanStatus(void *c, int kind, int *value) {
-    SELF;
-    if (kind != 3) return DISCARD;
-    *value = I->s.ended;
-    return OK;
-}
-EXPORT int fmi2GetStringStatus(void *c, int kind, const char **value) { (void)c; (void)kind; (void)value; return DISCARD; }
 
-/* ---- FMI 3.0 */
-
-EXPORT const char *fmi3GetVersion(void) { return "3.0"; }
-EXPORT int fmi3SetDebugLogging(void *c, bool on, size_t n, const char *const categories[]) {
-    (void)on; (void)n; (void)categories;
-    return c ? OK : FAILED;
-}
-EXPORT void *fmi3InstantiateModelExchange(void) { return NULL; }
-EXPORT void *fmi3InstantiateScheduledExecution(void) { return NULL; }
-EXPORT void *fmi3InstantiateCoSimulation(const char *name, const char *token, const char *resources, bool visible,
-                                         bool logging, bool event_mode, bool early_return, const unsigned required[],
-                                         size_t n, void *environment, Log3 log, void *intermediate) {
-    Instance *I = instantiate(name, token);
-    (void)resources; (void)visible; (void)logging; (void)event_mode; (void)early_return; (void)required; (void)n;
-    (void)intermediate;
-    if (I) {
-        I->log3 = log;
-        I->environment = environment;
-    }
-    return I;
-}
-EXPORT void fmi3FreeInstance(void *c) { free(c); }
-EXPORT int fmi3EnterInitializationMode(void *c, bool has_tolerance, double tolerance, double start, bool has_stop, double stop) {
-    SELF;
-    (void)has_stop; (void)stop;
-    I->s.time = start;
-    set_tolerance(&I->s, has_tolerance, tolerance);
-    I->s.mode = INITIALIZING;
-    I->s.dirty |= STALE | PARAMETERS;
+static int get_rates(Instance *I, double dx[], size_t n) {
+    if (n != NX) return FAILED;
+    refresh(I);
+    for (size_t k = 0; k < n; k++) dx[k] = I->s.v[RATE[k]];
     return OK;
 }
-EXPORT int fmi3ExitInitializationMode(void *c) { SELF; return exit_initialization(I); }
-NOTHING(fmi3EnterEventMode)
-NOTHING(fmi3EnterStepMode)
-NOTHING(fmi3Terminate)
-EXPORT int fmi3Reset(void *c) { SELF; reset(I); return OK; }
-/* Value reference 0 is time, k is variable k − 1. */
-#define GET3(NAME, TYPE, CONVERTED) \
-    EXPORT int NAME(void *c, const unsigned vr[], size_t n, TYPE values[], size_t size) { \
-        size_t at = 0; \
-        SELF; \
-        refresh(I); \
-        for (size_t k = 0; k < n; k++) { \
-            int count = vr[k] == 0 ? 1 : vr[k] <= NVARS ? VARIABLE[vr[k] - 1][1] : -1; \
-            if (count < 0 || at + count > size) return FAILED; \
-            for (int j = 0; j < count; j++) { \
-                double x = vr[k] == 0 ? I->s.time : I->s.v[VARIABLE[vr[k] - 1][0] + j]; \
-                values[at++] = CONVERTED; \
-            } \
-        } \
-        return OK; \
-    }
-#define SET3(NAME, TYPE) \
-    EXPORT int NAME(void *c, const unsigned vr[], size_t n, const TYPE values[], size_t size) { \
-        size_t at = 0; \
-        SELF; \
-        for (size_t k = 0; k < n; k++) { \
-            int count = vr[k] > 0 && vr[k] <= NVARS ? VARIABLE[vr[k] - 1][1] : -1; \
-            if (count < 0 || at + count > size) return FAILED; \
-            for (int j = 0; j < count; j++) \
-                if (set_slot(I, VARIABLE[vr[k] - 1][0] + j, (double)values[at++])) return FAILED; \
-        } \
-        return OK; \
-    }
-GET3(fmi3GetFloat64, double, x)
-GET3(fmi3GetInt32, int32_t, (int32_t)lround(x))
-GET3(fmi3GetInt64, int64_t, (int64_t)llround(x))
-GET3(fmi3GetBoolean, bool, x != 0)
-SET3(fmi3SetFloat64, double)
-SET3(fmi3SetInt32, int32_t)
-SET3(fmi3SetInt64, int64_t)
-SET3(fmi3SetBoolean, bool)
-UNSUPPORTED(fmi3GetFloat32) UNSUPPORTED(fmi3SetFloat32) UNSUPPORTED(fmi3GetInt8) UNSUPPORTED(fmi3SetInt8)
-UNSUPPORTED(fmi3GetUInt8) UNSUPPORTED(fmi3SetUInt8) UNSUPPORTED(fmi3GetInt16) UNSUPPORTED(fmi3SetInt16)
-UNSUPPORTED(fmi3GetUInt16) UNSUPPORTED(fmi3SetUInt16) UNSUPPORTED(fmi3GetUInt32) UNSUPPORTED(fmi3SetUInt32)
-UNSUPPORTED(fmi3GetUInt64) UNSUPPORTED(fmi3SetUInt64) UNSUPPORTED(fmi3GetString) UNSUPPORTED(fmi3SetString)
-UNSUPPORTED(fmi3GetBinary) UNSUPPORTED(fmi3SetBinary) UNSUPPORTED(fmi3GetClock) UNSUPPORTED(fmi3SetClock)
-UNSUPPORTED(fmi3GetNumberOfVariableDependencies) UNSUPPORTED(fmi3GetVariableDependencies)
-EXPORT int fmi3GetFMUState(void *c, void **state) { SELF; return state_get(I, state); }
-EXPORT int fmi3SetFMUState(void *c, void *state) { SELF; memcpy(&I->s, state, sizeof(State)); return OK; }
-EXPORT int fmi3FreeFMUState(void *c, void **state) { (void)c; free(*state); *state = NULL; return OK; }
-EXPORT int fmi3SerializedFMUStateSize(void *c, void *state, size_t *size) { (void)c; (void)state; *size = sizeof(Serialized); return OK; }
-EXPORT int fmi3SerializeFMUState(void *c, void *state, unsigned char bytes[], size_t size) { (void)c; return state_write(state, bytes, size); }
-EXPORT int fmi3DeserializeFMUState(void *c, const unsigned char bytes[], size_t size, void **state) { (void)c; return state_read(bytes, size, state); }
-UNSUPPORTED(fmi3GetDirectionalDerivative) UNSUPPORTED(fmi3GetAdjointDerivative)
-UNSUPPORTED(fmi3EnterConfigurationMode) UNSUPPORTED(fmi3ExitConfigurationMode)
-UNSUPPORTED(fmi3GetIntervalDecimal) UNSUPPORTED(fmi3GetIntervalFraction)
-UNSUPPORTED(fmi3GetShiftDecimal) UNSUPPORTED(fmi3GetShiftFraction)
-UNSUPPORTED(fmi3SetIntervalDecimal) UNSUPPORTED(fmi3SetIntervalFraction)
-UNSUPPORTED(fmi3SetShiftDecimal) UNSUPPORTED(fmi3SetShiftFraction)
-UNSUPPORTED(fmi3EvaluateDiscreteStates) UNSUPPORTED(fmi3UpdateDiscreteStates)
-UNSUPPORTED(fmi3EnterContinuousTimeMode) UNSUPPORTED(fmi3CompletedIntegratorStep)
-UNSUPPORTED(fmi3SetTime) UNSUPPORTED(fmi3SetContinuousStates) UNSUPPORTED(fmi3GetContinuousStateDerivatives)
-UNSUPPORTED(fmi3GetEventIndicators) UNSUPPORTED(fmi3GetContinuousStates)
-UNSUPPORTED(fmi3GetNominalsOfContinuousStates) UNSUPPORTED(fmi3GetNumberOfEventIndicators)
-UNSUPPORTED(fmi3GetNumberOfContinuousStates) UNSUPPORTED(fmi3GetOutputDerivatives)
-UNSUPPORTED(fmi3ActivateModelPartition)
-EXPORT int fmi3DoStep(void *c, double time, double size, bool keep, bool *event_needed, bool *terminate,
-                      bool *early_return, double *last) {
-    int status;
-    SELF;
-    (void)keep;
-    status = do_step(I, time, size);
-    *event_needed = false;
-    *terminate = I->s.ended != 0;
-    *early_return = false;
-    *last = I->s.time;
-    return status == DISCARD && I->s.ended ? OK : status;
+
+static int get_nominals(double x[], size_t n) {
+    if (n != NX) return FAILED;
+    for (size_t k = 0; k < n; k++) x[k] = NOMINAL[k];
+    return OK;
+}
+
+static int get_roots(Instance *I, double z[], size_t n) {
+    if (n != NROOT) return FAILED;
+    refresh(I);
+    m_roots(&I->s, z);
+    return OK;
+}
+
+/* Both versions begin and end a step of the host's integrator alike. */
+static int completed_step(Instance *I) {
+    refresh(I);
+    return check(I);
 }

@@ -7,17 +7,18 @@ such values for a record.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from cosim.modelica.dae import Dae, Variable, variant
-from cosim.modelica.expression import BOOLEAN, EXTERNALS, INTEGER, OPERATIONS, REAL, Expression, Graph, Refused
+from cosim.modelica.expression import BOOLEAN, EXTERNALS, INTEGER, OPERATIONS, REAL, TEXT, Expression, Graph, Refused
 
 Value = Any
 
-_TYPES = {"real": REAL, "integer": INTEGER, "boolean": BOOLEAN, "enumeration": INTEGER}
+_TYPES = {"real": REAL, "integer": INTEGER, "boolean": BOOLEAN, "enumeration": INTEGER, "string": TEXT}
 _COMPARISONS = {
     "less": "lt",
     "less_equal": "le",
@@ -60,6 +61,7 @@ class Scalariser:
     def __init__(self, dae: Dae, graph: Graph) -> None:
         self.dae, self.graph = dae, graph
         self.outside = Scope()
+        self.texts: list[str] = [""]
         self._memo: dict[tuple[Any, ...], Value] = {}
 
     # ---- values
@@ -122,10 +124,13 @@ class Scalariser:
     def _on_literal(self, fields: dict[str, Any], scope: Scope) -> Value:
         type, value = next(iter(fields.items()))
         if type == "string":
-            raise Refused("a text inside an expression cannot be compiled")
+            if value not in self.texts:
+                self.texts.append(value)
+            return self._wrapped(self.graph.const(self.texts.index(value), TEXT))
         return self._wrapped(self.graph.const(float(value), _TYPES[type]))
 
     def _on_coordinate(self, fields: dict[str, Any], scope: Scope) -> Value:
+        at: Any = None
         kind, at = (fields[""], None) if "" in fields else next(iter(fields.items()))
         if kind == "time":
             return self._wrapped(self.graph.leaf("time"))
@@ -159,6 +164,8 @@ class Scalariser:
         a, b = self.value(fields["lhs"], scope), self.value(fields["rhs"], scope)
         is_elementwise = "elementwise" in name
         name = name.replace("_elementwise", "").replace("elementwise_", "")
+        if any(g.types[int(x)] == TEXT for x in (*a.reshape(-1)[:1], *b.reshape(-1)[:1])):
+            return self._on_texts(name, a, b)
         if name in _COMPARISONS:
             return self.broadcast(lambda x, y: g.apply(_COMPARISONS[name], x, y, type=BOOLEAN), a, b)
         if name in ("add", "subtract"):
@@ -172,6 +179,13 @@ class Scalariser:
         if name == "power":
             return self.broadcast(lambda x, y: g.apply("pow", x, y), a, b)
         raise Refused(f"the operator {name!r} cannot be compiled")
+
+    def _on_texts(self, name: str, a: Value, b: Value) -> Value:
+        g = self.graph
+        if name not in ("equal", "not_equal"):
+            raise Refused(f"the operator {name!r} on texts cannot be compiled: only = and <> can")
+        same = self.broadcast(lambda x, y: g.apply("same", x, y, type=BOOLEAN), a, b)
+        return same if name == "equal" else self.broadcast(lambda x: g.apply("not", x, type=BOOLEAN), same)
 
     def _matrix_product(self, a: Value, b: Value) -> Value:
         g = self.graph
@@ -213,13 +227,20 @@ class Scalariser:
         index: list[Any] = []
         for position, subscript in enumerate(fields["subs"]):
             chosen = self._subscript(subscript["kind"], scope)
-            if isinstance(chosen, _Dynamic):
-                if len(fields["subs"]) != 1:
-                    raise Refused("a subscript of several dimensions must be known when the model is compiled")
-                return self._dynamic_element(base, chosen.expression)
             if isinstance(chosen, int) and not 0 <= chosen < base.shape[position]:
                 raise Refused(f"the subscript {chosen + 1} is outside 1:{base.shape[position]}")
             index.append(chosen)
+        return self._element(base, index)
+
+    def _element(self, base: Value, index: Sequence[Any]) -> Value:
+        """Elements by subscripts; one that is known at run time only becomes a chain of choices."""
+        for position, chosen in enumerate(index):
+            if not isinstance(chosen, _Dynamic):
+                continue
+            cases = [
+                self._element(base, [*index[:position], k, *index[position + 1 :]]) for k in range(base.shape[position])
+            ]
+            return self._chosen(chosen.expression, cases)
         found = base[tuple(index)]
         return found if isinstance(found, np.ndarray) else self._wrapped(found)
 
@@ -235,30 +256,39 @@ class Scalariser:
         x = value.item()
         return int(self.graph.value(x)) - 1 if self.graph.is_const(x) else _Dynamic(x)
 
-    def _dynamic_element(self, base: Value, index: Expression) -> Value:
-        """A chain of choices over the first dimension."""
+    def _chosen(self, index: Expression, cases: Sequence[Value]) -> Value:
+        """The case number `index`, counted from 1. Outside there is no value: NaN, where the type has it.
+
+        Not an assertion, because a branch that is not taken may well compute it.
+        """
         g = self.graph
-
-        def element(k: int) -> Value:
-            return base[k] if isinstance(base[k], np.ndarray) else self._wrapped(base[k])
-
-        result = element(base.shape[0] - 1)
-        for k in range(base.shape[0] - 2, -1, -1):
+        result = self.broadcast(lambda x: g.const(math.nan) if g.types[x] == REAL else x, cases[-1])
+        for k in range(len(cases) - 1, -1, -1):
             here = g.apply("eq", index, g.const(k + 1, INTEGER), type=BOOLEAN)
             result = self.broadcast(
-                lambda x, y, here=here: g.apply("select", here, x, y, type=g.types[x]), element(k), result
+                lambda x, y, here=here: g.apply("select", here, x, y, type=g.types[x]), cases[k], result
             )
         return result
 
     def _on_array_update(self, fields: dict[str, Any], scope: Scope) -> Value:
-        found = self.value(fields["base"], scope).copy()
-        index = []
-        for subscript in fields["subs"]:
-            chosen = self._subscript(subscript["kind"], scope)
-            if isinstance(chosen, _Dynamic):
-                raise Refused("assigning to an element needs a subscript that is known when the model is compiled")
-            index.append(chosen)
-        value = self.value(fields["value"], scope)
+        index = [self._subscript(subscript["kind"], scope) for subscript in fields["subs"]]
+        return self._updated(self.value(fields["base"], scope), index, self.value(fields["value"], scope))
+
+    def _updated(self, base: Value, index: Sequence[Any], value: Value) -> Value:
+        """An array with some elements replaced; which ones may be known at run time only."""
+        g = self.graph
+        for position, chosen in enumerate(index):
+            if not isinstance(chosen, _Dynamic):
+                continue
+            result = base
+            for k in range(base.shape[position]):
+                here = g.apply("eq", chosen.expression, g.const(k + 1, INTEGER), type=BOOLEAN)
+                new = self._updated(base, [*index[:position], k, *index[position + 1 :]], value)
+                result = self.broadcast(
+                    lambda x, y, here=here: x if x == y else g.apply("select", here, x, y, type=g.types[y]), new, result
+                )
+            return result
+        found = base.copy()
         found[tuple(index)] = value if value.shape else value.item()
         return found
 
