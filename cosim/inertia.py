@@ -59,7 +59,17 @@ def of_shape(shape: Shape, density: float) -> Lump:
     Args:
         shape: its geometry; a mesh must be closed.
         density: [kg/m³].
+
+    Raises:
+        ValueError: a hull or mesh encloses no volume, or the mass is beyond the range of floats.
     """
+    found = _of_shape(shape, density)
+    if not (math.isfinite(found.mass) and np.all(np.isfinite(found.tensor)) and np.all(np.isfinite(found.center))):
+        raise ValueError("its size is beyond the range of numbers")
+    return found
+
+
+def _of_shape(shape: Shape, density: float) -> Lump:
     if shape.kind is ShapeKind.BOX:
         x, y, z = (2.0 * h for h in shape.half_extents)
         mass = density * x * y * z
@@ -68,7 +78,7 @@ def of_shape(shape: Shape, density: float) -> Lump:
         )
     r, h = shape.radius, shape.height
     if shape.kind is ShapeKind.SPHERE:
-        mass = density * 4.0 / 3.0 * math.pi * r**3
+        mass = density * 4.0 / 3.0 * math.pi * r * r * r
         return _lump(mass, (0.4 * mass * r * r,) * 3)
     if shape.kind is ShapeKind.CYLINDER:
         mass = density * math.pi * r * r * h
@@ -80,7 +90,7 @@ def of_shape(shape: Shape, density: float) -> Lump:
         across = mass * (3.0 / 20.0 * r * r + 3.0 / 80.0 * h * h)
         return _lump(mass, (across, across, 0.3 * mass * r * r), (0.0, 0.0, -h / 4.0))
     if shape.kind is ShapeKind.CAPSULE:
-        middle, caps = density * math.pi * r * r * h, density * 4.0 / 3.0 * math.pi * r**3
+        middle, caps = density * math.pi * r * r * h, density * 4.0 / 3.0 * math.pi * r * r * r
         # Hemispheres: centre of mass 3r/8 from their base, moment 83/320·m·r² about it (both together).
         across = middle * (3.0 * r * r + h * h) / 12.0 + caps * (0.4 * r * r + h * h / 4.0 + 3.0 / 8.0 * r * h)
         return _lump(middle + caps, (across, across, middle * r * r / 2.0 + caps * 0.4 * r * r))
@@ -94,21 +104,23 @@ def _lump(mass: float, diagonal: tuple[float, float, float], center: Vector = fr
 
 def _polyhedron(points: FloatArray, triangles: IndexArray, density: float) -> Lump:
     """Signed tetrahedra from the points' mean to each triangle."""
-    origin = points.mean(axis=0)
-    a, b, c = ((points - origin)[triangles[:, k]] for k in range(3))
-    volumes = np.einsum("ij,ij->i", a, np.cross(b, c)) / 6.0
-    volume = float(volumes.sum())
-    if volume < 0.0:
-        volumes, volume = -volumes, -volume
-    if not volume > 0.0:
-        raise ValueError("the mesh encloses no volume")
-    total = a + b + c
-    center = (volumes[:, None] * total).sum(axis=0) / (4.0 * volume)
-    # ∫ x·xᵀ over a tetrahedron with a vertex at 0: V/20·(Σ vᵢvᵢᵀ + s·sᵀ), s = a + b + c.
-    outer = sum(np.einsum("n,ni,nj->ij", volumes, v, v) for v in (a, b, c, total)) / 20.0
-    second = density * (outer - volume * np.outer(center, center))
-    mass = density * volume
-    return Lump(mass, center + origin, np.trace(second) * np.eye(3) - second)
+    # Sizes beyond the range of floats leave a mass that is not finite, for the caller to refuse.
+    with np.errstate(all="ignore"):
+        origin = points.mean(axis=0)
+        a, b, c = ((points - origin)[triangles[:, k]] for k in range(3))
+        volumes = np.einsum("ij,ij->i", a, np.cross(b, c)) / 6.0
+        volume = float(volumes.sum())
+        if volume < 0.0:
+            volumes, volume = -volumes, -volume
+        if not volume > 0.0:
+            raise ValueError("the mesh encloses no volume")
+        total = a + b + c
+        center = (volumes[:, None] * total).sum(axis=0) / (4.0 * volume)
+        # ∫ x·xᵀ over a tetrahedron with a vertex at 0: V/20·(Σ vᵢvᵢᵀ + s·sᵀ), s = a + b + c.
+        outer = sum(np.einsum("n,ni,nj->ij", volumes, v, v) for v in (a, b, c, total)) / 20.0
+        second = density * (outer - volume * np.outer(center, center))
+        mass = density * volume
+        return Lump(mass, center + origin, np.trace(second) * np.eye(3) - second)
 
 
 def hull_triangles(points: Sequence[Vector]) -> tuple[Triangle, ...]:

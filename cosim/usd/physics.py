@@ -10,6 +10,7 @@ from cosim.usd.colliders import read_colliders
 from cosim.usd.filtering import read_filtering
 from cosim.usd.gravity import read_gravity
 from cosim.usd.joints import read_joints
+from cosim.usd.leftover import report_left_out
 from cosim.usd.materials import Materials
 from cosim.usd.placement import Placements
 from cosim.usd.reader import StageReader
@@ -40,6 +41,7 @@ def read_mechanism(reader: StageReader) -> RigidBodyModel:
     sensors = read_sensors(reader, placements, admitted)
     _read_owners(reader)
     _declare_inert(reader)
+    report_left_out(reader)
     return RigidBodyModel(
         gravity=gravity,
         bodies=tuple(sorted(bodies, key=lambda b: b.path)),

@@ -127,7 +127,8 @@ class Placements:
             matrix = np.array(self._cache.GetLocalToWorldTransform(prim), dtype=float)
         except Tf.ErrorException as error:
             return _Invalid(path, f"cannot be computed: {str(error).rpartition(' : ')[2].strip()}")
-        lengths = np.linalg.norm(matrix[:3, :3], axis=1)
+        with np.errstate(all="ignore"):
+            lengths = np.linalg.norm(matrix[:3, :3], axis=1)
         if not np.all(np.isfinite(matrix)) or not np.all(np.isfinite(lengths)):
             return _Invalid(path, "is not finite")
         if not np.all(lengths > _SMALLEST):
