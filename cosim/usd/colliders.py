@@ -9,7 +9,7 @@ from cosim.mechanism import Collider, Motion, Pose, ShapeKind
 from cosim.usd.materials import Materials
 from cosim.usd.placement import Placements
 from cosim.usd.reader import StageReader
-from cosim.usd.shapes import ShapeRefused, read_shape
+from cosim.usd.shapes import ShapeRefused, is_flat, read_shape
 from cosim.usd.values import ValueRefused, flag
 
 
@@ -87,7 +87,8 @@ def _read(
         return None
     shape, turn = read_shape(prim, reader, placement.scale)
     if shape.kind is ShapeKind.MESH and motions.get(owner) is Motion.DYNAMIC:
-        raise ShapeRefused(f"a surface without volume of its own can only be static, and {owner} is dynamic")
+        what = "a finite plane" if is_flat(shape) else "a mesh with approximation none"
+        raise ShapeRefused(f"{what} is a bare surface, which only a static body can have, and {owner} is dynamic")
     pose = frame.compose(placement.pose, Pose(orientation=turn))
     surface = materials.bound_to(prim).surface
     return Collider(str(prim.GetPath()), owner, pose, shape, surface, reader.locate(prim))
