@@ -61,6 +61,32 @@ def test_signed_scale_is_that_of_usds_own_parser(q, scale):
     assert found.joint().frame1.position == pytest.approx(tuple(descriptor.localPose1Position), rel=1e-5)
 
 
+@settings(max_examples=40, deadline=None)
+@given(rotations(), rotations(), scales, st.floats(0.2, 5.0), st.sampled_from("YZ"), st.sampled_from((1.0, 0.01)))
+def test_p91_what_is_below_a_body_stands_where_the_stage_puts_it(q, inner, scale, size, up, metres):
+    """World point of a collider, a ray and a joint anchor against usd-core's own transforms."""
+    child = prim("Cube", "C", "CollisionAPI LunCoRaycastAPI", moved(translate=(1, 2, 3), orient=inner, scale=scale))
+    body = prim("Xform", "B", "RigidBodyAPI", moved(translate=(4, 5, 6), orient=q, scale=(size, size, -size)) + child)
+    anchor = 'def PhysicsFixedJoint "J" {rel physics:body1 = </B/C>; point3f physics:localPos1 = (1, 0.5, 2)}'
+    found = read(body + anchor, up=up, metres=metres)
+    assert found.errors == []
+    world = UsdGeom.Xformable(found.reader.stage.GetPrimAtPath("/B/C")).ComputeLocalToWorldTransform(
+        Usd.TimeCode.Default()
+    )
+
+    def there(x, y, z):
+        x, y, z = (metres * c for c in world.Transform(Gf.Vec3d(x, y, z)))
+        return (x, y, z) if up == "Y" else (x, z, -y)
+
+    pose = found.body("/B").pose
+    (ray,) = found.model.rays
+    for ours in (found.collider("/B/C").pose.position, ray.origin):
+        assert frame.transform(pose, ours) == pytest.approx(there(0, 0, 0), abs=1e-6)
+    assert frame.transform(pose, found.joint().frame1.position) == pytest.approx(there(1, 0.5, 2), abs=1e-5)
+    down = np.subtract(there(0, -1, 0), there(0, 0, 0))
+    assert frame.rotate(pose.orientation, ray.direction) == pytest.approx(down / np.linalg.norm(down), abs=1e-6)
+
+
 def test_the_reflection_of_the_parser_notes():
     """rotZ 45°, scale (−2, 3, 4) → rotation wxyz (0, 0.92388, 0.38268, 0), scale (−2, −3, −4)."""
     found = read(prim("Cube", "B", RIGID, moved(rotateXYZ=(0, 0, 45), scale=(-2, 3, 4))))
