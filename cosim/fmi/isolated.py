@@ -302,8 +302,10 @@ class _Process:
                 env={**os.environ, "PYTHONPATH": os.pathsep.join([package, os.environ.get("PYTHONPATH", "")])},
             )
             assert self._popen.stdin is not None
-            self._popen.stdin.write(key)
-            self._popen.stdin.flush()
+            # A process that is gone already is told below, with what it said.
+            with contextlib.suppress(BrokenPipeError):
+                self._popen.stdin.write(key)
+                self._popen.stdin.flush()
             self._reader = threading.Thread(target=self._read, name=f"output of {name}", daemon=True)
             self._reader.start()
             try:

@@ -221,8 +221,7 @@ def touchdown_detector(run: Run) -> Outputs:
             if bounces == 1:
                 tick = int(np.floor(begin / period + 1e-9))
                 speed = max(0.0, -sampled(tick), -sampled(tick - 1))
-        # A deadline that is a rounding away from the communication point counts as reached.
-        settled = loaded and end >= since + wait - 1e-9
+        settled = loaded and end >= since + wait
         latched = (settled or latched) and not reset[k]
         if latched and not was_latched:
             landing = max(since + wait, begin)
