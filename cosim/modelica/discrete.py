@@ -8,7 +8,7 @@ level now, and not its level at the end of the last event iteration ("held").
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,13 +34,15 @@ class Assertion:
 
     Attributes:
         fires: when.
-        message: the author's text.
+        message: the author's text, with expressions whose values belong into it.
         kind: error, warning, terminate.
+        is_event: it may only fire at events; else it is looked at after every step.
     """
 
     fires: Expression
-    message: str
+    message: tuple[str | Expression, ...]
     kind: str
+    is_event: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ class Discrete:
 
     Attributes:
         equations: slot → its value at an event.
-        sampled: slots that change in when-clauses only.
+        clocked: slots that change at clock ticks only.
         triggers: levels whose rising edges fire, in the order of their memory.
         reinitializations: of states.
         assertions: in the order of the source.
@@ -82,7 +84,7 @@ class Discrete:
     """
 
     equations: dict[int, Expression] = field(default_factory=dict)
-    sampled: set[int] = field(default_factory=set)
+    clocked: set[int] = field(default_factory=set)
     triggers: list[Expression] = field(default_factory=list)
     reinitializations: list[Reinitialization] = field(default_factory=list)
     assertions: list[Assertion] = field(default_factory=list)
@@ -106,6 +108,7 @@ class _Reader:
         self.found = Discrete()
         self._triggers: dict[int, int] = {}
         self._values: dict[int, Value] = {}
+        self._unclocked: set[int] = set()
         self._discrete = {v.index: v for v in dae.variables if v.is_discrete}
 
     def read(self) -> Discrete:
@@ -167,13 +170,25 @@ class _Reader:
             fires = self.g.apply("and", fires, self._level(when["guard"]), type=BOOLEAN)
         return fires
 
+    def _is_clocked(self, fires: Expression) -> bool:
+        entry = self.g.entries[fires]
+        return bool(entry[0] == "tick" or (entry[0] == "and" and any(self._is_clocked(k) for k in entry[1:])))
+
+    def _note_clock(self, slots: Iterable[int], fires: Expression | None) -> None:
+        """Slots are clocked while every equation that may change them is."""
+        for slot in slots:
+            if fires is not None and self._is_clocked(fires) and slot not in self._unclocked:
+                self.found.clocked.add(slot)
+            else:
+                self._unclocked.add(slot)
+                self.found.clocked.discard(slot)
+
     # ---- equations
 
     def _assigned(self, variable: Variable, value: Value, activation: Any, otherwise: Value | None) -> Value:
         before = self.s.variable(variable, "pre") if otherwise is None else otherwise
         fires = self._fires(activation)
-        if fires is not None:
-            self.found.sampled.update(variable.slots)
+        self._note_clock(variable.slots, fires)
         spread = np.broadcast_to(value, before.shape)
         found = np.empty(before.size, object)
         for k, (new, old) in enumerate(zip(spread.reshape(-1), before.reshape(-1), strict=True)):
@@ -219,8 +234,7 @@ class _Reader:
             k = slot - variable.slot
             old = elements[k]
             elements[k] = value if fires is None else self.g.apply("select", fires, value, old, type=self.g.types[old])
-            if fires is not None:
-                self.found.sampled.add(slot)
+            self._note_clock([slot], fires)
 
     def _explicit(self, residual: Expression) -> tuple[int, Expression]:
         """The residual `v − e` or `e − v` as v and e."""
@@ -242,36 +256,39 @@ class _Reader:
     def _read_actions(self) -> None:
         for action in self.dae.storage["event_actions"]:
             kind, value = variant(action["kind"])
-            activation = {"when": {"trigger": action["trigger"], "guard": action["guard"]}}
-            fires = self._fires(activation)
-            assert fires is not None
             if kind == "reinitialize":
                 state = self.dae.by_index[value["state"]]
+                fires = self._fires({"when": action})
                 new = np.broadcast_to(self.s.value(value["value"]), state.shape).reshape(-1)
+                assert fires is not None
                 for slot, expression in zip(state.slots, new, strict=True):
                     self.found.reinitializations.append(Reinitialization(slot, fires, int(expression)))
-            elif kind in ("assert", "terminate"):
-                level = kind if kind == "terminate" else self._assertion_level(value)
-                self.found.assertions.append(Assertion(fires, self._message(value), level))
+            elif kind in ("assert", "warning", "terminate"):
+                self._read_assertion(action, kind, value)
             else:
                 raise Refused(f"{kind} in a when-clause cannot be compiled")
 
-    def _assertion_level(self, value: Any) -> str:
-        node = value.get("level") if isinstance(value, Mapping) else None
-        if isinstance(node, str):
-            return "warning" if node == "warning" else "error"
-        if node is None:
-            return "error"
-        # AssertionLevel.warning is the first literal of its enumeration.
-        return "warning" if self.g.value(self.s.scalar(node)) == 1 else "error"
+    def _read_assertion(self, action: Mapping[str, Any], kind: str, value: Mapping[str, Any]) -> None:
+        """An assert must hold at all times; one in a when-clause is looked at when that fires."""
+        is_event = variant(self.dae.storage["conditions"][action["trigger"]]["node"])[0] != "always"
+        fires = self._fires({"when": action}) if is_event else self._level(action["guard"])
+        assert fires is not None
+        if "condition" in value:
+            broken = self.g.apply("not", self.s.scalar(value["condition"]), type=BOOLEAN)
+            fires = self.g.apply("and", fires, broken, type=BOOLEAN)
+        kind = "error" if kind == "assert" else kind
+        self.found.assertions.append(Assertion(fires, tuple(self._message(value["message"])), kind, is_event))
 
-    def _message(self, value: Any) -> str:
-        node = value.get("message") if isinstance(value, Mapping) else None
-        if node is not None:
-            kind, fields = self.dae.nodes[node]
-            if kind == "literal" and "string" in fields:
-                return str(fields["string"])
-        return "an assertion failed"
+    def _message(self, node: int) -> Iterator[str | Expression]:
+        """The parts of a text that is joined at run time."""
+        kind, fields = self.dae.nodes[node]
+        if kind == "literal" and "string" in fields:
+            yield str(fields["string"])
+        elif kind == "binary" and fields["operator"] == "add":
+            yield from self._message(fields["lhs"])
+            yield from self._message(fields["rhs"])
+        else:
+            yield self.s.scalar(fields["value"] if kind == "string_conversion" else node)
 
     def _read_relations(self) -> None:
         for root in self.dae.storage["roots"]:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Sequence
 from importlib.resources import files
 
-from cosim.modelica.expression import LEAVES, OPERATIONS, Expression, Graph
+from cosim.modelica.expression import BOOLEAN, INTEGER, LEAVES, OPERATIONS, TEXT, Expression, Graph
 from cosim.modelica.model import CompiledModel
 from cosim.modelica.sort import Block, Solution
 
@@ -159,12 +159,12 @@ def _sizes(model: CompiledModel, name: str) -> list[str]:
         *(f"#define {key} {value}" for key, value in sizes.items()),
         "typedef struct {",
         "    double time, rtol, atol, step;",
-        "    int dirty, seen, mode, initial, failed, ended, reinit;",
+        "    int dirty, seen, mode, initial, failed, ended, reinit, is_preview;",
         "    double v[NV + 1], start[NV + 1], pre[ND + 1], last[ND + 1], level[NC + 1], held[NC + 1];",
-        "    double crossed[NREL + 1];",
+        "    double crossed[NREL + 1], kept[NX + 1];",
         "    int tick[NCLK + 1], crowd[NREL + 1];",
         "    long long next[NCLK + 1];",
-        "    unsigned char given[NV + 1], warned[NASSERT + 1];",
+        "    unsigned char given[NV + 1], warned[NASSERT + 1], fired[NASSERT + 1];",
         f"    char text[NTEXT + 1][{_TEXT_SIZE}];",
         "} State;",
     ]
@@ -193,7 +193,6 @@ def _tables(model: CompiledModel) -> list[str]:
         _table("int", "ASSERT_KIND", [_ASSERTIONS.index(a.kind) for a in discrete.assertions])
         if discrete.assertions
         else "",
-        _texts("ASSERT_TEXT", [a.message for a in discrete.assertions]),
         _table("int", "TEXT_OF_SLOT", [of_slot.get(slot, -1) for slot in range(dae.size)]) if of_slot else "",
         _texts("LITERAL", model.texts),
     ]
@@ -240,6 +239,9 @@ def _functions(model: CompiledModel) -> list[str]:
         event.line(f"const double n{k} = {value};")
     for k, (fires, _, slot) in enumerate(planned):
         event.line(f"if ({fires} != 0) {{ s->v[{slot}] = n{k}; s->reinit = 1; }}")
+    for k, assertion in enumerate(discrete.assertions):
+        if assertion.is_event:
+            event.line(f"if ({event.value(assertion.fires)} != 0) s->fired[{k}] = 1;")
     instants = _Code(model)
     for k, instant in enumerate(discrete.instants):
         instants.line(f"t[{k}] = {instants.value(instant)};")
@@ -254,29 +256,60 @@ def _functions(model: CompiledModel) -> list[str]:
         starts.function("void m_starts(State *s)"),
         _Code(model).solutions(model.initial).function("void m_initial(State *s)"),
         _Code(model).solutions(model.continuous).function("void m_continuous(State *s)"),
-        _Code(model).solutions(model.outputs_at_once).function("void m_outputs(State *s)"),
         _Code(model).solutions(model.rates).function("void m_rates(State *s)") if model.states or model.moving else "",
         event.function("void m_event(State *s)"),
         relations.function("void m_relations(State *s, int *r)", "(void)r;") if model.moving else "",
         roots.function("void m_roots(State *s, double *z)", "(void)z;"),
         instants.function("void m_instants(State *s, double *t)", "(void)t;") if discrete.instants else "",
-        _assertions(model) if discrete.assertions else "",
+        *(_assertions(model) if discrete.assertions else []),
         _Code(model).changes(model.tangent or []).function("void m_tangent(State *s, double *d)", "(void)d;"),
     ]
 
 
-def _assertions(model: CompiledModel) -> str:
-    lines = ["static int m_assert(State *s, int k) {", "    (void)s;"]
+def _assertions(model: CompiledModel) -> list[str]:
+    """m_assert: whether the condition is broken; m_message: the text."""
+    checks, messages = [], []
     for k, assertion in enumerate(model.discrete.assertions):
-        code = _Code(model)
-        value = code.value(assertion.fires)
-        lines += [
+        code, value = _Code(model), f"s->fired[{k}]"
+        if not assertion.is_event:
+            value = code.value(assertion.fires)
+        checks += [
             f"    if (k == {k}) {{",
             *(f"    {line}" for line in code.lines),
             f"        return {value} != 0;",
             "    }",
         ]
-    return "\n".join([*lines, "    return 0;", "}"])
+        code, form, arguments = _Code(model), "", []
+        for part in assertion.message:
+            if isinstance(part, str):
+                form += part.replace("%", "%%")
+                continue
+            piece, argument = _printed(code, part)
+            form += piece
+            arguments.append(argument)
+        call = ", ".join(["text", "size", _c_text(form), *arguments])
+        messages += [
+            f"    if (k == {k}) {{",
+            *(f"    {line}" for line in code.lines),
+            f"        snprintf({call});",
+            "    }",
+        ]
+    return [
+        "\n".join(["static int m_assert(State *s, int k) {", "    (void)s;", *checks, "    return 0;", "}"]),
+        "\n".join(
+            ["static void m_message(State *s, int k, char *text, size_t size) {", "    (void)s;", *messages, "}"]
+        ),
+    ]
+
+
+def _printed(code: _Code, x: Expression) -> tuple[str, str]:
+    """How printf writes a value, as Modelica's String() does."""
+    type, value = code.graph.types[x], code.value(x)
+    if type == TEXT:
+        return "%s", f"rt_text(s, {value})"
+    if type == BOOLEAN:
+        return "%s", f'{value} != 0 ? "true" : "false"'
+    return ("%.0f" if type == INTEGER else "%.6g"), value
 
 
 class _Code:
@@ -284,7 +317,7 @@ class _Code:
     so that a computed expression stays right to the end of the function."""
 
     def __init__(self, model: CompiledModel) -> None:
-        self._graph: Graph = model.graph
+        self.graph: Graph = model.graph
         self._pre = {slot: k for k, slot in enumerate(_discrete_slots(model))}
         self._local: dict[Expression, str] = {}
         self._numbers = itertools.count()
@@ -326,7 +359,7 @@ class _Code:
 
     def value(self, x: Expression) -> str:
         """C text of an expression, after the lines that compute it."""
-        g = self._graph
+        g = self.graph
         stack = [x]
         while stack:
             at = stack[-1]
@@ -344,13 +377,13 @@ class _Code:
         return self._text(x)
 
     def _code(self, x: Expression) -> str:
-        entry, operands = self._graph.entries[x], [self._text(k) for k in self._graph.operands(x)]
+        entry, operands = self.graph.entries[x], [self._text(k) for k in self.graph.operands(x)]
         if entry[0] == "external":
             return f"{entry[1]}({', '.join(operands)})"
         return OPERATIONS[entry[0]].code.format(*operands)
 
     def _text(self, x: Expression) -> str:
-        kind, *arguments = self._graph.entries[x]
+        kind, *arguments = self.graph.entries[x]
         if kind == "const":
             return _number(arguments[0])
         if kind == "var":
@@ -367,12 +400,12 @@ class _Code:
         return self._local[x]
 
     def _newton(self, block: Block) -> None:
-        """Iterate x ← x − J⁻¹·r; a linear block takes one pass and one to confirm."""
+        """Iterate x ← x − J⁻¹·r; a linear block takes one pass and one that refines."""
         n, own = len(block.slots), set(block.slots)
         # Inside the loop, whatever reads the unknowns is computed anew, under names of its own.
         inner = _Code.__new__(_Code)
-        inner._graph, inner._pre, inner._numbers, inner.lines = self._graph, self._pre, self._numbers, []
-        inner._local = {x: name for x, name in self._local.items() if not self._graph.slots(x) & own}
+        inner.graph, inner._pre, inner._numbers, inner.lines = self.graph, self._pre, self._numbers, []
+        inner._local = {x: name for x, name in self._local.items() if not self.graph.slots(x) & own}
         residuals = [inner.value(r) for r in block.residuals]
         jacobian = [inner.value(j) for j in block.jacobian]
         self.line(f"for (int pass = 0; pass < {2 if block.is_linear else _NEWTON_PASSES}; pass++) {{")
@@ -380,7 +413,11 @@ class _Code:
         self.line(
             f"    double F[{n}] = {{{', '.join(residuals)}}}, J[{n * n}] = {{{', '.join(jacobian)}}}, change = 0;"
         )
-        self.line(f"    if (rt_solve({n}, J, F)) {{ s->failed = 1; break; }}")
+        if block.is_linear:
+            self.line(f"    if (rt_solve({n}, J, F)) {{ s->failed = 1; break; }}")
+        else:
+            # At a singular point, such as the start value 0 of x in x² = 2, a step aside.
+            self.line(f"    if (rt_solve({n}, J, F)) for (int k = 0; k < {n}; k++) F[k] = -0.1 * (k + 1);")
         for k, slot in enumerate(block.slots):
             self.line(f"    s->v[{slot}] -= F[{k}];")
             self.line(f"    change = fmax(change, fabs(F[{k}]) / (1 + fabs(s->v[{slot}])));")

@@ -45,7 +45,6 @@ class CompiledModel:
         continuous: everything that is algebraic, in order.
         rates: the part of `continuous` that derivatives and moving relations need.
         event: continuous and discrete equations together, in order.
-        outputs_at_once: those of them that hold always, not only in when-clauses.
         tangent: changes of all algebraic values for changes of inputs and states, in order; None where some
             operation has no derivative. Slots mean changes here, and seeds the changes of what is given.
         texts: literals, by their number.
@@ -67,7 +66,6 @@ class CompiledModel:
     continuous: list[Solution] = field(default_factory=list)
     rates: list[Solution] = field(default_factory=list)
     event: list[Solution] = field(default_factory=list)
-    outputs_at_once: list[Solution] = field(default_factory=list)
     moving: list[Relation] = field(default_factory=list)
     tangent: list[Solution] | None = None
     texts: list[str] = field(default_factory=list)
@@ -87,8 +85,7 @@ class CompiledModel:
     def feedthrough(self, slot: int) -> set[int]:
         """Slots of inputs and states that a slot depends on at the same instant.
 
-        Through algebraic variables and discrete ones that are always active; what only a when-clause
-        changes does not pass anything on.
+        Through algebraic variables and discrete ones; what changes at clock ticks only passes nothing on.
         """
         owner = {s: item for item in self.event for s in item.slots}
         leaves = {s for v in self.inputs for s in v.slots} | set(self.states)
@@ -98,7 +95,7 @@ class CompiledModel:
             if at in leaves:
                 found.add(at)
                 continue
-            if at in self.discrete.sampled or at not in owner:
+            if at in self.discrete.clocked or at not in owner:
                 continue
             for expression in owner[at].expressions:
                 for other in self.graph.slots(expression) - seen:
@@ -136,7 +133,6 @@ class _Compiler:
         model.continuous = sort(g, residuals, unknowns)
         assignments = [Assignment(slot, e) for slot, e in sorted(discrete.equations.items())]
         model.event = order_together(g, [*model.continuous, *assignments])
-        model.outputs_at_once = [item for item in model.event if not set(item.slots) & discrete.sampled]
         model.tangent = _tangent(model)
         model.texts = self.s.texts
         self._initial(model, residuals, unknowns)
@@ -220,9 +216,9 @@ class _Compiler:
             if variable.is_parameter:
                 continue
             node = variable.attributes.get("start")
-            # A default on an input is its start value.
-            if node is None and variable.role == "input":
-                node = variable.attributes.get("binding")
+            # A default on an input is its start value; the front end gives a start of 0 beside it.
+            if variable.role == "input" and variable.attributes.get("binding") is not None:
+                node = variable.attributes["binding"]
             model.starts.update(dict.fromkeys(variable.slots, 0.0))
             if node is None:
                 continue

@@ -4,8 +4,8 @@
    The generated part above defines the sizes (NV slots, NX states, ND discrete slots, NC when-triggers,
    NCLK clocks, NTEV instants, NREL moving relations, NROOT event indicators, NASSERT assertions,
    NTEXT texts of the host), its tables, and the functions m_calculated, m_starts, m_initial,
-   m_continuous, m_outputs, m_rates, m_event, m_relations, m_roots, m_instants, m_assert and
-   m_tangent.
+   m_continuous, m_rates, m_event, m_relations, m_roots, m_instants, m_assert,
+   m_message and m_tangent.
    All values of an instance are in one plain struct, so that an FMU state is a copy of it. */
 
 #define OK 0
@@ -35,17 +35,24 @@ typedef struct {
     void *environment;
     int is_exchange, has_event_mode, may_return_early;
     char name[128];
-    char text[512];
 } Instance;
 
 static void report(Instance *I, int status, const char *category, const char *format, ...) {
+    char text[512], escaped[sizeof text * 2];
+    size_t at = 0;
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(I->text, sizeof I->text, format, arguments);
+    vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    if (I->callbacks && I->callbacks->logger)
-        I->callbacks->logger(I->callbacks->environment, I->name, status, category, "%s", I->text);
-    if (I->log3) I->log3(I->environment, status, category, I->text);
+    if (I->log3) I->log3(I->environment, status, category, text);
+    if (!I->callbacks || !I->callbacks->logger) return;
+    /* The message of FMI 2 is a format; many hosts cannot read what would follow it. */
+    for (const char *c = text; *c; c++) {
+        if (*c == '%') escaped[at++] = '%';
+        escaped[at++] = *c;
+    }
+    escaped[at] = 0;
+    I->callbacks->logger(I->callbacks->environment, I->name, status, category, escaped);
 }
 
 /* ---- time */
@@ -95,11 +102,6 @@ static void start_clocks(State *s) {
 #endif
 }
 
-/* The values before the event are those at the end of the last one, whatever was computed since. */
-static void values_before(State *s) {
-    for (int k = 0; k < ND; k++) s->pre[k] = s->last[k];
-}
-
 /* Event iteration at the present time; clocks that are due tick once, in the first pass. */
 static int event(Instance *I) {
     State *s = &I->s;
@@ -110,7 +112,8 @@ static int event(Instance *I) {
         if (s->tick[k]) s->next[k]++;
     }
 #endif
-    values_before(s);
+    /* The values before the event are those at the end of the last one, whatever was computed since. */
+    for (int k = 0; k < ND; k++) s->pre[k] = s->last[k];
     for (int pass = 0; pass < 64; pass++) {
         int changed = 0;
         s->reinit = 0;
@@ -139,19 +142,24 @@ static int check(Instance *I) {
     }
 #if NASSERT > 0
     for (int k = 0; k < NASSERT; k++) {
+        char text[400];
         if (!m_assert(s, k)) continue;
+        s->fired[k] = 0;
+        text[0] = 0;
+        m_message(s, k, text, sizeof text);
         if (ASSERT_KIND[k] == 2) {
             s->ended = 1;
-            report(I, OK, "logEvents", "terminated at t = %.12g: %s", s->time, ASSERT_TEXT[k]);
+            report(I, OK, "logEvents", "terminated at t = %.12g: %s", s->time, text);
             continue;
         }
         if (ASSERT_KIND[k] == 1) {
+            /* A lasting condition is reported once. */
             if (!s->warned[k])
-                report(I, WARNING, "logStatusWarning", "assertion at t = %.12g: %s", s->time, ASSERT_TEXT[k]);
+                report(I, WARNING, "logStatusWarning", "assertion at t = %.12g: %s", s->time, text);
             s->warned[k] = 1;
             continue;
         }
-        report(I, FAILED, "logStatusError", "assertion failed at t = %.12g: %s", s->time, ASSERT_TEXT[k]);
+        report(I, FAILED, "logStatusError", "assertion failed at t = %.12g: %s", s->time, text);
         return FAILED;
     }
 #endif
@@ -198,8 +206,27 @@ static int exit_initialization(Instance *I) {
     return check(I);
 }
 
-/* Make all values consistent with what was set. Equations of discrete variables that hold always, not
-   only in when-clauses, follow a new input at once; the event itself comes with the next step. */
+static void forget_preview(State *s) {
+    if (!s->is_preview) return;
+    for (int k = 0; k < NX; k++) s->v[STATE[k]] = s->kept[k];
+    s->is_preview = 0;
+}
+
+/* The values just after the event that new inputs make: what a host reads before the next step. The
+   event itself comes with that step; nothing that it needs changes here. */
+static void preview(Instance *I) {
+    State *s = &I->s, before;
+    forget_preview(s);
+    for (int k = 0; k < NX; k++) s->kept[k] = s->v[STATE[k]];
+    before = *s;
+    event(I);
+    m_continuous(s);
+    memcpy(before.v, s->v, sizeof before.v);
+    *s = before;
+    s->is_preview = 1;
+}
+
+/* Make all values consistent with what was set. */
 static void refresh(Instance *I) {
     State *s = &I->s;
     if (!s->dirty) return;
@@ -208,9 +235,8 @@ static void refresh(Instance *I) {
         return;
     }
     if (s->dirty & PARAMETERS) m_calculated(s);
-    if ((s->dirty & INPUTS) && !I->is_exchange) {
-        values_before(s);
-        m_outputs(s);
+    if (HAS_EVENTS && (s->dirty & INPUTS) && !I->is_exchange) {
+        preview(I);
     } else {
         m_continuous(s);
     }
@@ -423,6 +449,8 @@ static int run_to(Instance *I, double end, int *stop) {
             return OK;
         }
         if (events_now(I, due)) return FAILED;
+        /* Small steps at first, which grow: a large one might step over two changes, as of a short bounce. */
+        if (crossed) s->step = fmax(1e-3 * s->step, 1e-10 * (1 + fabs(s->time)));
     }
     return OK;
 }
@@ -439,6 +467,7 @@ static int do_step(Instance *I, double start, double size, int *stop) {
     /* The host's sum and the time reached are the same up to rounding: never go back behind a deadline. */
     if (!(fabs(s->time - start) <= slack(start) && s->time > start)) s->time = start;
     if (s->dirty || s->seen) {
+        forget_preview(s);
         if (s->dirty & PARAMETERS) m_calculated(s);
         /* New inputs may be events. */
         if (HAS_EVENTS && event(I)) return FAILED;
@@ -469,6 +498,7 @@ static int update_discrete(Instance *I, int *states_changed, double *next) {
     State *s = &I->s;
     double before[NX + 1];
     for (int k = 0; k < NX; k++) before[k] = s->v[STATE[k]];
+    forget_preview(s);
     if (s->dirty & PARAMETERS) m_calculated(s);
     if (HAS_EVENTS) {
         double t = s->time;

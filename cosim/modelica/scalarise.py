@@ -143,7 +143,8 @@ class Scalariser:
         if at in self.dae.by_index:
             if kind in ("pre_discrete_real", "pre_discrete_value"):
                 return self.variable(self.dae.by_index[at], "pre")
-            if kind in _VARIABLE_COORDINATES:
+            # A state keeps its value from before the event to the end of a pass.
+            if kind in _VARIABLE_COORDINATES or kind == "pre_state":
                 return self.variable(self.dae.by_index[at])
         raise Refused(f"a reference of kind {kind!r} cannot be compiled")
 
