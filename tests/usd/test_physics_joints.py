@@ -310,6 +310,17 @@ def test_a_velocity_alone_is_a_velocity_motor():
     assert drive.target_velocity == pytest.approx(math.pi / 2) and drive.damping > 0.0
 
 
+def test_an_authored_velocity_of_zero_is_a_brake():
+    drive = made("Revolute", "float drive:angular:physics:targetVelocity = 0").drive
+    assert (drive.target, drive.target_velocity, drive.is_active) == (None, 0.0, True) and drive.damping > 0.0
+
+
+def test_a_force_of_a_stage_with_another_unit_of_mass():
+    """A stiffness is a mass per time squared, whatever the unit of length."""
+    drive = made("Prismatic", "float drive:linear:physics:stiffness = 10", metres=0.01, kilograms=0.5).drive
+    assert drive.stiffness == pytest.approx(5.0)
+
+
 def test_a_damper_has_no_target_and_a_spring_has_zero():
     damper = made("Revolute", "float drive:angular:physics:damping = 1").drive
     assert (damper.target, damper.stiffness, damper.is_active) == (None, 0.0, True)

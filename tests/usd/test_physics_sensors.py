@@ -322,6 +322,14 @@ def test_p67_p68_what_has_no_group_collides_and_nothing_is_inferred():
     assert shown(groups(("X", "A", ["Y"], ""), ("Y", "B", [], ""))) == ["AB"]
 
 
+def test_parts_of_one_body_and_static_surfaces_make_no_pairs():
+    body = prim("Xform", "B", "RigidBodyAPI", prim("Cube", "C", "CollisionAPI") + prim("Cube", "D", "CollisionAPI"))
+    ground = prim("Cube", "G", "CollisionAPI") + prim("Cube", "H", "CollisionAPI")
+    group = "rel collection:colliders:includes = [</B>, </G>, </H>]; rel physics:filteredGroups = </X>"
+    found = read(body + ground + prim("PhysicsCollisionGroup", "X", "", group))
+    assert found.model.filtered_pairs == (("/B/C", "/G"), ("/B/C", "/H"), ("/B/D", "/G"), ("/B/D", "/H"))
+
+
 def test_a_group_that_filters_no_group_is_reported():
     found = groups(("X", "A", ["Nowhere", "/W/A"], ""))
     assert found.codes() == ["filtered-group-unusable"] * 2
