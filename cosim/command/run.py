@@ -193,7 +193,8 @@ def _report(summary: dict[str, Any], files: _Files, results: Results, options: a
         width = max(len(name) for name in summary["ports"])
         print(f"  {'port':<{width}}  {'first':>12}  {'last':>12}  {'min':>12}  {'max':>12}  unit")
         for name, row in summary["ports"].items():
-            cells = "  ".join(f"{row[key]:>12.6g}" for key in ("first", "last", "minimum", "maximum"))
+            # Adding 0.0 makes a negative zero a plain one.
+            cells = "  ".join(f"{row[key] + 0.0:>12.6g}" for key in ("first", "last", "minimum", "maximum"))
             print(f"  {name:<{width}}  {cells}  {row['unit']}".rstrip())
     findings = count_findings(d for d in results.diagnostics if d.severity >= Severity.WARNING)
     if findings and not options.verbose:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+import numpy as np
 from pxr import Sdf, Usd, UsdGeom, UsdPhysics, UsdShade
 
 from cosim.diagnostic import DiagnosticLog, SourceLocation
@@ -31,6 +32,17 @@ SIMULATION_PREFIXES = (
     "info:",
 )
 SIMULATION_SCHEMAS = ("Physics", "Physx", "LunCo", "Newton", "Mjc", "Cosim")
+
+
+def as_written(attribute: Usd.Attribute) -> Any:
+    """The value of an attribute; a single-precision number as the decimal that was written.
+
+    A `float` of 0.6 is 0.6000000238… in double precision, and 0.6 is what its author meant.
+    """
+    value = attribute.Get()
+    if isinstance(value, float) and attribute.GetTypeName() in (Sdf.ValueTypeNames.Float, Sdf.ValueTypeNames.Half):
+        return float(str(np.float32(value)))
+    return value
 
 
 class StageReader:
@@ -100,7 +112,7 @@ class StageReader:
         attribute = prim.GetAttribute(name)
         if not attribute:
             return default
-        value = attribute.Get()
+        value = as_written(attribute)
         return default if value is None else value
 
     def authored(self, prim: Usd.Prim, name: str) -> bool:
@@ -111,7 +123,7 @@ class StageReader:
 
     def get_authored(self, prim: Usd.Prim, name: str) -> Any:
         """The authored value, or None when only a fallback exists; marks it as read."""
-        return prim.GetAttribute(name).Get() if self.authored(prim, name) else None
+        return as_written(prim.GetAttribute(name)) if self.authored(prim, name) else None
 
     def targets(self, prim: Usd.Prim, name: str) -> tuple[Sdf.Path, ...]:
         """The targets of a relationship (forwarded); marks it as read."""

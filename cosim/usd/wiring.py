@@ -16,7 +16,7 @@ from pxr import Sdf, Usd, UsdShade
 
 from cosim.component import Connection, Direction, LinearTransformation, PortRef
 from cosim.system import AuthoredValue, DeclaredPort, Program, ProgramKind
-from cosim.usd.reader import StageReader
+from cosim.usd.reader import StageReader, as_written
 
 PROGRAM_SCHEMA = "LunCoProgramAPI"
 _KINDS = {".fmu": ProgramKind.FMU, ".mo": ProgramKind.MODELICA, ".ssp": ProgramKind.SSP}
@@ -174,7 +174,7 @@ def _read_ports(prim: Usd.Prim, reader: StageReader, found: Wiring) -> None:
 
 
 def _read_value(reader: StageReader, found: Wiring, ref: PortRef, attribute: Usd.Attribute) -> None:
-    value = attribute.Get()
+    value = as_written(attribute)
     where = reader.locate(attribute.GetPrim(), attribute.GetName())
     converted = _scalar(value)
     if converted is None:
