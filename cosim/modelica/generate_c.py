@@ -400,28 +400,52 @@ class _Code:
         return self._local[x]
 
     def _newton(self, block: Block) -> None:
-        """Iterate x ← x − J⁻¹·r; a linear block takes one pass and one that refines."""
-        n, own = len(block.slots), set(block.slots)
+        """Newton's method, with halved steps where the residual grows."""
+        own = set(block.slots)
         # Inside the loop, whatever reads the unknowns is computed anew, under names of its own.
         inner = _Code.__new__(_Code)
         inner.graph, inner._pre, inner._numbers, inner.lines = self.graph, self._pre, self._numbers, []
         inner._local = {x: name for x, name in self._local.items() if not self.graph.slots(x) & own}
         residuals = [inner.value(r) for r in block.residuals]
         jacobian = [inner.value(j) for j in block.jacobian]
-        self.line(f"for (int pass = 0; pass < {2 if block.is_linear else _NEWTON_PASSES}; pass++) {{")
-        self.lines += [f"    {line}" for line in inner.lines]
-        self.line(
-            f"    double F[{n}] = {{{', '.join(residuals)}}}, J[{n * n}] = {{{', '.join(jacobian)}}}, change = 0;"
-        )
+        self._iteration(block, inner.lines, residuals, jacobian)
+
+    def _iteration(self, block: Block, inner: list[str], residuals: list[str], jacobian: list[str]) -> None:
+        n, slots = len(block.slots), block.slots
         if block.is_linear:
+            # One pass, and one that refines.
+            self.line("for (int pass = 0; pass < 2; pass++) {")
+            self.lines += [f"    {line}" for line in inner]
+            self.line(f"    double F[{n}] = {{{', '.join(residuals)}}}, J[{n * n}] = {{{', '.join(jacobian)}}};")
             self.line(f"    if (rt_solve({n}, J, F)) {{ s->failed = 1; break; }}")
-        else:
-            # At a singular point, such as the start value 0 of x in x² = 2, a step aside.
-            self.line(f"    if (rt_solve({n}, J, F)) for (int k = 0; k < {n}; k++) F[k] = -0.1 * (k + 1);")
-        for k, slot in enumerate(block.slots):
-            self.line(f"    s->v[{slot}] -= F[{k}];")
-            self.line(f"    change = fmax(change, fabs(F[{k}]) / (1 + fabs(s->v[{slot}])));")
-        self.line("    if (change < 1e-13) break;")
-        if not block.is_linear:
-            self.line(f"    if (pass == {_NEWTON_PASSES - 1} && !(change < 1e-6)) s->failed = 1;")
+            for k, slot in enumerate(slots):
+                self.line(f"    s->v[{slot}] -= F[{k}];")
+            self.line("}")
+            return
+        self.line("{")
+        self.line(f"    double from[{n}] = {{0}}, step[{n}] = {{0}}, norm = INFINITY, change = INFINITY, part = 1;")
+        self.line(f"    for (int pass = 0; pass < {_NEWTON_PASSES}; pass++) {{")
+        self.lines += [f"        {line}" for line in inner]
+        self.line(
+            f"        double F[{n}] = {{{', '.join(residuals)}}}, J[{n * n}] = {{{', '.join(jacobian)}}}, now = 0;"
+        )
+        self.line(f"        for (int k = 0; k < {n}; k++) now += F[k] * F[k];")
+        self.line("        if (!(now <= norm) && change > 1e-10 && part > 1e-6) {")
+        self.line("            part *= 0.5;")
+        for k, slot in enumerate(slots):
+            self.line(f"            s->v[{slot}] = from[{k}] - part * step[{k}];")
+        self.line("            continue;")
+        self.line("        }")
+        self.line("        norm = now; part = 1; change = 0;")
+        # At a singular point, such as the start value 0 of x in x² = 2, a step aside.
+        self.line(f"        if (rt_solve({n}, J, F)) {{")
+        self.line(f"            for (int k = 0; k < {n}; k++) F[k] = -0.1 * (k + 1);")
+        self.line("            norm = INFINITY;")
+        self.line("        }")
+        for k, slot in enumerate(slots):
+            self.line(f"        from[{k}] = s->v[{slot}]; step[{k}] = F[{k}]; s->v[{slot}] -= F[{k}];")
+            self.line(f"        change = fmax(change, fabs(F[{k}]) / (1 + fabs(s->v[{slot}])));")
+        self.line("        if (change < 1e-13) break;")
+        self.line("    }")
+        self.line("    if (!(change < 1e-6)) s->failed = 1;")
         self.line("}")

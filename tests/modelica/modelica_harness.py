@@ -41,6 +41,7 @@ class Fmu:
         version: str = "2.0",
         *,
         exchange: bool = False,
+        event_mode: bool = False,
         start: float = 0.0,
         tolerance: float | None = 1e-9,
         **values: Any,
@@ -61,7 +62,8 @@ class Fmu:
             self.raw.instantiate(callbacks=self._callbacks())
             self.raw.setupExperiment(tolerance=tolerance, startTime=start)
         else:
-            self.raw.instantiate(logMessage=self._log3)
+            asked = {"eventModeUsed": True, "earlyReturnAllowed": True} if event_mode else {}
+            self.raw.instantiate(logMessage=self._log3, **asked)
         self.options = {} if self.second else {"tolerance": tolerance, "startTime": start}
         for name, value in values.items():
             self[name] = value
