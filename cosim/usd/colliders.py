@@ -10,7 +10,7 @@ from cosim.usd.materials import Materials
 from cosim.usd.placement import Placements
 from cosim.usd.reader import StageReader
 from cosim.usd.shapes import ShapeRefused, is_flat, read_shape
-from cosim.usd.values import ValueRefused, flag
+from cosim.usd.values import ValueRefused, flag, settle
 
 
 def read_colliders(
@@ -38,6 +38,7 @@ def read_colliders(
                 reader.locate(prim),
                 hint="use a primitive, a finite plane, or a mesh with approximation none (static) or convexHull",
             )
+            settle(prim, reader)
             continue
         if collider is not None:
             found.append(collider)

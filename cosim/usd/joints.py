@@ -15,7 +15,7 @@ from cosim import frame
 from cosim.mechanism import Drive, Joint, JointKind, Pose, Quaternion
 from cosim.usd.placement import Placements
 from cosim.usd.reader import StageReader
-from cosim.usd.values import ValueRefused, authored_number, authored_quaternion, finite, flag, token, vector
+from cosim.usd.values import ValueRefused, authored_number, authored_quaternion, finite, flag, settle, token, vector
 
 _KINDS = {
     "PhysicsFixedJoint": JointKind.FIXED,
@@ -30,6 +30,12 @@ _AXES: dict[str, Quaternion] = {
 }
 # Limits from here on are none; writers of single precision author FLT_MAX.
 _UNBOUNDED = 0.5e38
+_CURES = {
+    "joint-axis-invalid": "author X, Y or Z, and turn the frames with localRot0 and localRot1",
+    "joint-endpoints-invalid": "name one rigid body at each end, or none for the world, and two different ones",
+    "joint-limit-invalid": "author lower ≤ upper; leave a limit out where there is none",
+    "drive-invalid": "author finite values, gains and maxForce not negative, and type force or acceleration",
+}
 # A drive without gains is a position motor of 3 Hz with damping ratio 2.
 MOTOR_FREQUENCY = 2.0 * math.pi * 3.0
 MOTOR_STIFFNESS = MOTOR_FREQUENCY**2
@@ -78,7 +84,8 @@ def read_joints(
             refused.report(reader)
         except JointRefused as refused:
             where = reader.locate(prim, refused.name)
-            reader.log.error(refused.code, f"{path}: {refused}", where, "see UsdPhysicsJoint for what it needs")
+            reader.log.error(refused.code, f"{path}: {refused}", where, _CURES[refused.code])
+            settle(prim, reader)
         else:
             if kind is JointKind.FIXED:
                 portless.append((path, "a fixed joint has no ports"))
@@ -101,8 +108,7 @@ def _report_unrealised(prim: Usd.Prim, reader: StageReader) -> None:
         hint="use fixed, revolute and prismatic joints",
     )
     # Said once for the joint, not once for each of its properties.
-    reader.consume(prim, *reader.authored_names(prim))
-    reader.consume_schema(prim, *reader.unread_schemas(prim))
+    settle(prim, reader)
 
 
 class _JointReader:
@@ -212,7 +218,9 @@ class _JointReader:
         upper = self._bound("physics:upperLimit", math.inf)
         if lower is not None and upper is not None and lower > upper:
             raise JointRefused(
-                "joint-limit-invalid", f"its lower limit {lower:g} is above its upper {upper:g}", "physics:lowerLimit"
+                "joint-limit-invalid",
+                f"its lower limit {lower:g} is above its upper limit {upper:g}",
+                "physics:lowerLimit",
             )
         if self.kind is JointKind.REVOLUTE and (lower is None) != (upper is None):
             self.reader.log.info(
@@ -220,15 +228,19 @@ class _JointReader:
                 f"{self.prim.GetPath()} is limited on one side only",
                 self.reader.locate(self.prim, "physics:lowerLimit" if upper is None else "physics:upperLimit"),
             )
-        return lower, upper
+        return (
+            None if lower is None else lower * self._unit,
+            None if upper is None else upper * self._unit,
+        )
 
     def _bound(self, name: str, unbounded: float) -> float | None:
+        """A limit in the units of the stage, None where there is none."""
         value = authored_number(self.prim, self.reader, name)
         if value is None or value == unbounded or math.copysign(1.0, unbounded) * value >= _UNBOUNDED:
             return None
         if not math.isfinite(value):
             raise JointRefused("joint-limit-invalid", f"{name} is {value}", name)
-        return value * self._unit
+        return value
 
     def _drive(self) -> Drive:
         if self.kind is JointKind.FIXED:

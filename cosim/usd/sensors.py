@@ -58,7 +58,7 @@ def read_sensors(reader: StageReader, placements: Placements, bodies: set[str]) 
             try:
                 _read_one(schema, mount, reader, bodies, sun, found)
             except ValueRefused as refused:
-                refused.report(reader, "sensor-invalid")
+                refused.report(reader, "sensor-invalid", "" if refused.name else "correct the body or transform first")
     return found
 
 

@@ -33,6 +33,13 @@ class ValueRefused(Exception):
         what = f"{self.name} of {self.prim.GetPath()}" if self.name else str(self.prim.GetPath())
         where = reader.locate(self.prim, self.name)
         reader.log.error(code, f"{what} {self}", where, hint or "author a value of the schema's type and range")
+        settle(self.prim, reader)
+
+
+def settle(prim: Usd.Prim, reader: StageReader) -> None:
+    """Close the account of a prim that an error left half read: what was not reached is not "not realised"."""
+    reader.consume(prim, *reader.authored_names(prim))
+    reader.consume_schema(prim, *reader.unread_schemas(prim))
 
 
 def number(prim: Usd.Prim, reader: StageReader, name: str, default: float) -> float:

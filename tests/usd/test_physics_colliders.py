@@ -213,6 +213,7 @@ def test_p20_other_approximations_are_refused_and_nothing_stands_in(approximatio
     found = read(mesh(approximation))
     assert found.errors == ["collider-unsupported"] and found.model.colliders == ()
     assert approximation in found.said("collider-unsupported")
+    assert found.codes() == ["collider-unsupported"]
 
 
 @pytest.mark.parametrize(

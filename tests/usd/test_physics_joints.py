@@ -243,6 +243,12 @@ def test_limits_that_cannot_be(kind, body):
     assert found.errors == ["joint-limit-invalid"] and found.model.joints == ()
 
 
+def test_an_error_shows_authored_units_and_leaves_no_remarks_behind():
+    found = joint("Revolute", "float physics:lowerLimit = 10; float physics:upperLimit = -10")
+    assert found.codes() == ["joint-limit-invalid"]
+    assert "10 is above its upper limit -10" in found.said("joint-limit-invalid")
+
+
 def test_l3_1_a_limit_schema_on_a_hinge_is_reported():
     found = joint("Revolute", "float limit:rotX:physics:low = -10", schemas="LimitAPI:rotX")
     assert sorted(found.codes()) == ["attribute-not-realised", "schema-not-realised"]
