@@ -191,19 +191,16 @@ def _build(
     from cosim.modelica.expression import Refused
     from cosim.modelica.frontend import choose_class, flatten
     from cosim.modelica.generate_c import generate
-    from cosim.modelica.model import RefusedAt, compile_model
+    from cosim.modelica.model import compile_model
 
     name = choose_class(text, class_name, file)
     flat = flatten(text, name, file, library_path)
     try:
         dae = read_dae(flat.document, flat.declarations, dict.fromkeys(("input.mo", "<inline>"), file))
         model = compile_model(dae)
-    except RefusedAt as error:
-        raise ModelicaError.of(
-            "modelica-unsupported", f"{name}: {error}", error.where or SourceLocation(file)
-        ) from None
     except Refused as error:
-        raise ModelicaError.of("modelica-unsupported", f"{name}: {error}", SourceLocation(file)) from None
+        where = error.where or SourceLocation(file)
+        raise ModelicaError.of("modelica-unsupported", f"{name}: {error}", where, error.hint) from None
     short = name.rpartition(".")[2]
     identifier = re.sub(r"\W", "_", short)
     source, token = generate(model, short)

@@ -7,8 +7,9 @@ which follow one another in two lists. Reading it once here keeps the passes fre
 from __future__ import annotations
 
 import bisect
+import contextlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -123,6 +124,16 @@ class Dae:
         line = bisect.bisect_right(starts, span["start"])
         return SourceLocation(name, line=line, column=span["start"] - starts[line - 1] + 1)
 
+    @contextlib.contextmanager
+    def at(self, item: Any) -> Iterator[None]:
+        """A refusal in here is about this item, where it does not know better."""
+        try:
+            yield
+        except Refused as error:
+            if error.where is None:
+                error.where = item if isinstance(item, SourceLocation) else self.place(item)
+            raise
+
     def text(self, item: Any) -> str:
         """The source text of something."""
         span = (item.get("provenance") or item.get("declaration") or item).get("span")
@@ -163,7 +174,8 @@ def read_dae(
     _place_variables(dae, types, _declarations(flat or {}))
     for table, what in _REFUSED.items():
         if storage.get(table):
-            raise Refused(f"{what} cannot be compiled")
+            with dae.at(next(iter(storage[table]))):
+                raise Refused(f"{what} cannot be compiled")
     return dae
 
 

@@ -116,9 +116,11 @@ class _Reader:
         self._read_clocks()
         done = self._read_transactions()
         for owner in storage["discrete_value_owners"]:
-            self._read_owner(owner, done)
+            with self.dae.at(owner):
+                self._read_owner(owner, done)
         for equation in storage["discrete_real_equations"]:
-            self._read_real(equation, done)
+            with self.dae.at(equation):
+                self._read_real(equation, done)
         for index, value in self._values.items():
             for slot, expression in zip(self._discrete[index].slots, value.reshape(-1), strict=True):
                 self.found.equations[slot] = int(expression)
@@ -203,8 +205,10 @@ class _Reader:
             for step in transaction["steps"]:
                 activation = {"when": {"trigger": step["trigger"], "guard": step["guard"]}}
                 for definition in step["definitions"]:
+                    where = self.dae.place(definition)
                     index = definition["target"]["variable"]
-                    new = self.s.value(definition["value"])
+                    with self.dae.at(where):
+                        new = self.s.value(definition["value"])
                     values[index] = self._assigned(self._discrete[index], new, activation, values.get(index))
             self._values.update(values)
             done |= values.keys()
@@ -255,18 +259,22 @@ class _Reader:
 
     def _read_actions(self) -> None:
         for action in self.dae.storage["event_actions"]:
-            kind, value = variant(action["kind"])
-            if kind == "reinitialize":
-                state = self.dae.by_index[value["state"]]
-                fires = self._fires({"when": action})
-                new = np.broadcast_to(self.s.value(value["value"]), state.shape).reshape(-1)
-                assert fires is not None
-                for slot, expression in zip(state.slots, new, strict=True):
-                    self.found.reinitializations.append(Reinitialization(slot, fires, int(expression)))
-            elif kind in ("assert", "warning", "terminate"):
-                self._read_assertion(action, kind, value)
-            else:
-                raise Refused(f"{kind} in a when-clause cannot be compiled")
+            with self.dae.at(action):
+                self._read_action(action)
+
+    def _read_action(self, action: Mapping[str, Any]) -> None:
+        kind, value = variant(action["kind"])
+        if kind == "reinitialize":
+            state = self.dae.by_index[value["state"]]
+            fires = self._fires({"when": action})
+            new = np.broadcast_to(self.s.value(value["value"]), state.shape).reshape(-1)
+            assert fires is not None
+            for slot, expression in zip(state.slots, new, strict=True):
+                self.found.reinitializations.append(Reinitialization(slot, fires, int(expression)))
+        elif kind in ("assert", "warning", "terminate"):
+            self._read_assertion(action, kind, value)
+        else:
+            raise Refused(f"{kind} in a when-clause cannot be compiled")
 
     def _read_assertion(self, action: Mapping[str, Any], kind: str, value: Mapping[str, Any]) -> None:
         """An assert must hold at all times; one in a when-clause is looked at when that fires."""

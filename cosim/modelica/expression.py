@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from cosim.diagnostic import SourceLocation
+
 Expression = int
 
 # A text is a number: that of a literal, or of a place for the texts that a host sets.
@@ -20,7 +22,16 @@ LEAVES = frozenset({"const", "var", "pre", "time", "tick", "held", "initial", "s
 
 
 class Refused(Exception):
-    """A construct that the compiler does not support; the text says which."""
+    """A construct that the compiler does not support.
+
+    Attributes:
+        where: its place in the source, as soon as somebody knows it.
+        hint: what to write instead.
+    """
+
+    def __init__(self, message: str, where: SourceLocation | None = None, hint: str = "") -> None:
+        super().__init__(message)
+        self.where, self.hint = where, hint
 
 
 @dataclass(frozen=True, slots=True)

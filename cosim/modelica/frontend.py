@@ -160,17 +160,45 @@ def _raise_syntax(text: str, file: str) -> None:
         raise ModelicaError.of("modelica-syntax", f"{what}: {shown}" if shown else what, where, hint)
 
 
+# What the front end says → what to do instead.
+_HINTS = (
+    ("is not a discrete coordinate", "assign the whole array in the when-clause, as x = {…}"),
+    (
+        "unbalanced model",
+        "every variable needs one equation; an input of a sub-model needs a connection or an equation",
+    ),
+    ("statement without a checked", "a while loop needs a bound that is known when the model is compiled: use for"),
+    ("unsupported runtime operator", "clocked operators are not supported: use when sample(start, period)"),
+    ("spatialDistribution", "spatialDistribution() is not supported"),
+    ("state-machine", "write the state as an Integer or enumeration that changes in a when-clause"),
+    ("when-equation LHS", "solve the equation for its variable by hand"),
+)
+
+
 def _error(message: str, text: str, name: str, file: str) -> ModelicaError:
-    """A semantic error; the front end names things but not places, so look the name up."""
+    """A semantic error, with its place: as the front end says, else where the name that it quotes stands."""
     lines = [line.strip(" -") for line in message.splitlines() if line.strip()]
     kept = [re.sub(r"^\S+ \[\w+\]:\s*", "", line) for line in lines if not line.startswith("Related failures")]
     summary = kept[0].removeprefix(f"{name} could not be compiled: ") if kept else message
+    summary = re.sub(r"^\w+ failed: .*? failed in \w+: ", "", summary)
     where = SourceLocation(file)
-    for quoted in re.findall(r"['`]([A-Za-z_][\w.]*)['`]", message):
-        match = re.search(rf"\b{re.escape(quoted)}\b", without_comments(text))
+    if place := re.search(r"\s*\[[^\[\]]*?:(\d+):(\d+)\]", summary):
+        where = SourceLocation(file, line=int(place.group(1)), column=int(place.group(2)))
+        summary = summary[: place.start()] + summary[place.end() :]
+    else:
+        where = _quoted(message, text, file) or where
+    hint = next((hint for phrase, hint in _HINTS if phrase in message), "")
+    return ModelicaError.of("modelica-invalid", f"{name}: {summary.strip()}", where, hint)
+
+
+def _quoted(message: str, text: str, file: str) -> SourceLocation | None:
+    """Where a name that a message quotes stands in the source."""
+    plain = without_comments(text)
+    for quoted in re.findall(r"['`]([A-Za-z_][\w.]*)[\['`]", message):
+        match = re.search(rf"\b{re.escape(quoted)}\b", plain) or re.search(
+            rf"\b{re.escape(quoted.rpartition('.')[2])}\b", plain
+        )
         if match:
             line = text.count("\n", 0, match.start()) + 1
-            column = match.start() - text.rfind("\n", 0, match.start())
-            where = SourceLocation(file, line=line, column=column)
-            break
-    return ModelicaError.of("modelica-invalid", f"{name}: {summary}", where)
+            return SourceLocation(file, line=line, column=match.start() - text.rfind("\n", 0, match.start()))
+    return None

@@ -9,22 +9,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cosim.diagnostic import SourceLocation
 from cosim.modelica.dae import Dae, Variable, variant
 from cosim.modelica.discrete import Discrete, Relation, read_discrete
 from cosim.modelica.expression import Expression, Graph, Refused
 from cosim.modelica.scalarise import Scalariser, Scope
-from cosim.modelica.sort import Assignment, Block, Matching, Solution, order_together, sort
+from cosim.modelica.sort import Assignment, Block, Equation, Matching, Solution, order_together, sort
 
 _NUMERIC = ("min", "max", "nominal")
-
-
-class RefusedAt(Exception):
-    """A refused construct with its place in the source."""
-
-    def __init__(self, message: str, where: SourceLocation | None) -> None:
-        super().__init__(message)
-        self.where = where
 
 
 @dataclass(slots=True)
@@ -108,8 +99,7 @@ def compile_model(dae: Dae) -> CompiledModel:
     """Run the passes.
 
     Raises:
-        RefusedAt: a construct that is not supported, with its place.
-        Refused: one without a place.
+        Refused: a construct that is not supported.
     """
     return _Compiler(dae).compile()
 
@@ -130,9 +120,9 @@ class _Compiler:
         self._parameters(model)
         self._starts(model)
         unknowns = [*self._slots("algebraic", "output"), *model.derivatives]
-        model.continuous = sort(g, residuals, unknowns)
+        model.continuous = sort(g, residuals, unknowns, self._name)
         assignments = [Assignment(slot, e) for slot, e in sorted(discrete.equations.items())]
-        model.event = order_together(g, [*model.continuous, *assignments])
+        model.event = order_together(g, [*model.continuous, *assignments], self._name)
         model.tangent = _tangent(model)
         model.texts = self.s.texts
         self._initial(model, residuals, unknowns)
@@ -143,21 +133,26 @@ class _Compiler:
     def _slots(self, *roles: str) -> list[int]:
         return [slot for v in self.dae.variables if v.role in roles for slot in v.slots]
 
+    def _name(self, slot: int) -> str:
+        """Of the variable in a slot."""
+        variables = (*self.dae.variables, *self.dae.derivatives.values())
+        return next(v.name for v in variables if slot in v.slots)
+
     # ---- equations
 
-    def _residuals(self, table: str) -> list[Expression]:
-        found: list[Expression] = []
+    def _residuals(self, table: str) -> list[Equation]:
+        found: list[Equation] = []
         for operation in self.dae.storage[table]:
             kind, fields = variant(operation)
-            try:
+            with self.dae.at(fields):
                 if kind == "residual":
-                    found += self.s.flat(fields["residual"])
+                    new = self.s.flat(fields["residual"])
                 elif kind == "structured":
-                    found += self._structured(fields)
+                    new = self._structured(fields)
                 else:
                     raise Refused(f"an equation of kind {kind!r} cannot be compiled")
-            except Refused as error:
-                raise RefusedAt(str(error), self.dae.place(fields)) from None
+            where = self.dae.place(fields)
+            found += [Equation(x, where) for x in new]
         return found
 
     def _structured(self, fields: dict[str, object]) -> list[Expression]:
@@ -194,20 +189,18 @@ class _Compiler:
                     later.append((variable, expressions))
                     continue
                 except (ValueError, ZeroDivisionError, OverflowError) as error:
-                    raise RefusedAt(f"{variable.name} has no value: {error}", variable.where) from None
+                    raise Refused(f"{variable.name} has no value: {error}", variable.where) from None
                 model.starts.update(zip(variable.slots, numbers, strict=True))
                 if any(self.graph.slots(x) for x in expressions):
                     model.calculated += [Assignment(s, x) for s, x in zip(variable.slots, expressions, strict=True)]
             if len(later) == len(waiting):
                 names = ", ".join(v.name for v, _ in later[:4])
-                raise RefusedAt(f"the parameters {names} depend on each other or on variables", later[0][0].where)
+                raise Refused(f"the parameters {names} depend on each other or on variables", later[0][0].where)
             waiting = later
 
     def _at(self, variable: Variable, node: int) -> np.ndarray:
-        try:
+        with self.dae.at(variable.where):
             return np.asarray(self.s.value(node))
-        except Refused as error:
-            raise RefusedAt(f"{variable.name}: {error}", variable.where) from None
 
     def _starts(self, model: CompiledModel) -> None:
         for variable in self.dae.variables:
@@ -227,7 +220,7 @@ class _Compiler:
                 try:
                     model.starts[slot] = self.graph.evaluate(int(x), model.starts)
                 except (KeyError, ValueError, ZeroDivisionError, OverflowError):
-                    raise RefusedAt(f"the start value of {variable.name} is no number", variable.where) from None
+                    raise Refused(f"the start value of {variable.name} is no number", variable.where) from None
                 if self.graph.slots(int(x)) and variable.role != "input":
                     model.start_equations.append(Assignment(slot, int(x)))
         for item in self.dae.storage.get("initial_discrete_values", []):
@@ -248,18 +241,22 @@ class _Compiler:
 
     # ---- initialization
 
-    def _initial(self, model: CompiledModel, residuals: Sequence[Expression], unknowns: Sequence[int]) -> None:
+    def _initial(self, model: CompiledModel, residuals: Sequence[Equation], unknowns: Sequence[int]) -> None:
         """Continuous and initial equations together; states that these leave open keep their start value."""
         own = self._residuals("initialization_equation_operations")
         fixed = [s for v in self.dae.variables if v.role == "state" and self._is_fixed(v) for s in v.slots]
         states = set(model.states)
         wanted = states | set(unknowns)
-        equations = [*residuals, *(x for x in own if self.graph.slots(x) & wanted)]
+        equations = [*residuals, *(e for e in own if self.graph.slots(e.residual) & wanted)]
         # The residual `x − x₀` of a kept state: its own start is a slot of the generated code.
         matching = Matching(self.graph, equations, wanted - set(fixed))
         for equation in range(len(equations)):
             if not matching.match(equation):
-                raise Refused("there are more initial equations than states that they could determine")
+                raise Refused(
+                    "there are more initial equations than states that they could determine",
+                    equations[equation].where,
+                    "remove it, or fixed = true from a state",
+                )
         kept = set(fixed)
         for slot in model.states:
             if len(matching.equation_of) + len(kept) == len(wanted):
@@ -267,7 +264,7 @@ class _Compiler:
             if slot not in kept and self._can_keep(matching, slot):
                 kept.add(slot)
         model.from_start = kept
-        model.initial = sort(self.graph, equations, wanted - kept)
+        model.initial = sort(self.graph, equations, wanted - kept, self._name)
 
     def _can_keep(self, matching: Matching, slot: int) -> bool:
         """Whether a state can keep its start value: nothing determines it, or what does can determine another."""
@@ -286,7 +283,7 @@ class _Compiler:
             return True
         matching.equation_of[slot] = equation
         for k, incident in enumerate(matching.incident):
-            if slot in self.graph.slots(matching.residuals[k]):
+            if slot in self.graph.slots(matching.equations[k].residual):
                 incident.append(slot)
                 incident.sort()
         matching.explicit[equation] = explicit
@@ -369,4 +366,4 @@ def _tangent(model: CompiledModel) -> list[Solution] | None:
     return found
 
 
-__all__ = ["Assignment", "Block", "CompiledModel", "RefusedAt", "compile_model"]
+__all__ = ["Assignment", "Block", "CompiledModel", "compile_model"]

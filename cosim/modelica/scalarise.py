@@ -18,6 +18,8 @@ from cosim.modelica.expression import BOOLEAN, EXTERNALS, INTEGER, OPERATIONS, R
 
 Value = Any
 
+_DEEPEST_CALL = 40
+
 _TYPES = {"real": REAL, "integer": INTEGER, "boolean": BOOLEAN, "enumeration": INTEGER, "string": TEXT}
 _COMPARISONS = {
     "less": "lt",
@@ -62,6 +64,7 @@ class Scalariser:
         self.dae, self.graph = dae, graph
         self.outside = Scope()
         self.texts: list[str] = [""]
+        self._depth = 0
         self._memo: dict[tuple[Any, ...], Value] = {}
 
     # ---- values
@@ -394,7 +397,12 @@ class Scalariser:
             if name not in EXTERNALS:
                 raise Refused(f"the external function {name}() cannot be compiled")
             return [self._wrapped(self.graph.external(name, *(a.item() for a in arguments)))]
-        return _FunctionBody(self, arguments).run(function)
+        if self._depth > _DEEPEST_CALL:
+            raise Refused(f"the function {function['name']}() calls itself without an end that is known here")
+        self._depth += 1
+        found = _FunctionBody(self, arguments).run(function)
+        self._depth -= 1
+        return found
 
 
 class _FunctionBody:

@@ -7,9 +7,12 @@ unknown is solved symbolically; every other block by Newton's method with a symb
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from cosim.diagnostic import SourceLocation
 from cosim.modelica.expression import Expression, Graph, Refused
 
 
@@ -49,28 +52,59 @@ class Block:
 Solution = Assignment | Block
 
 
-def sort(graph: Graph, residuals: Sequence[Expression], unknowns: Iterable[int]) -> list[Solution]:
+@dataclass(frozen=True, slots=True)
+class Equation:
+    """`residual = 0`, and where it stands."""
+
+    residual: Expression
+    where: SourceLocation | None = None
+
+
+def sort(
+    graph: Graph, equations: Sequence[Equation], unknowns: Iterable[int], name: Callable[[int], str]
+) -> list[Solution]:
     """Order and solve a square system.
 
     Args:
         graph: the expressions.
-        residuals: each is zero.
+        equations: of the system.
         unknowns: slots to solve for.
+        name: of the variable in a slot, for messages.
 
     Raises:
         Refused: the system is not square or structurally singular (a higher index).
     """
     wanted = set(unknowns)
-    if len(residuals) != len(wanted):
-        raise Refused(f"there are {len(residuals)} equations for {len(wanted)} unknowns")
-    matching = Matching(graph, residuals, wanted)
-    for equation in range(len(residuals)):
-        if not matching.match(equation):
-            raise Refused(
-                "the equations do not determine all variables (structurally singular: a constraint between states, "
-                "which needs index reduction, is not supported)"
-            )
-    return [_solved(graph, residuals, matching, component) for component in _components(matching)]
+    matching = Matching(graph, equations, wanted)
+    for number, equation in enumerate(equations):
+        if not matching.match(number):
+            raise _unmatched(graph, equation, matching, wanted, name)
+    if missing := wanted - matching.equation_of.keys():
+        names = ", ".join(sorted({name(slot) for slot in missing})[:6])
+        raise Refused(f"there are {len(equations)} equations for {len(wanted)} unknowns: none determines {names}")
+    return [_solved(graph, equations, matching, component) for component in _components(matching)]
+
+
+def _unmatched(
+    graph: Graph, equation: Equation, matching: Matching, wanted: set[int], name: Callable[[int], str]
+) -> Refused:
+    """Why an equation has no variable left to determine."""
+    slots = graph.slots(equation.residual)
+    left = ", ".join(sorted({name(slot) for slot in wanted - matching.equation_of.keys()})[:6])
+    names = ", ".join(sorted({name(slot) for slot in slots})[:6])
+    if slots and not slots & wanted:
+        return Refused(
+            f"this equation is a constraint between {names}, which are states or given (a higher index)"
+            + (f"; nothing determines {left}" if left else ""),
+            equation.where,
+            "choose independent states, such as an angle instead of x and y, or differentiate the constraint by hand",
+        )
+    return Refused(
+        "the equations are structurally singular: this one determines nothing that the others leave open"
+        + (f" ({left})" if left else ""),
+        equation.where,
+        "a variable is determined twice, or the model has a constraint between states (a higher index)",
+    )
 
 
 class Matching:
@@ -78,14 +112,14 @@ class Matching:
 
     Args:
         graph: the expressions.
-        residuals: the equations.
+        equations: of the system.
         unknowns: slots to solve for.
     """
 
-    def __init__(self, graph: Graph, residuals: Sequence[Expression], unknowns: set[int]) -> None:
-        self.residuals = residuals
-        self.incident = [sorted(graph.slots(r) & unknowns) for r in residuals]
-        self.explicit = [_explicit(graph, r, unknowns) for r in residuals]
+    def __init__(self, graph: Graph, equations: Sequence[Equation], unknowns: set[int]) -> None:
+        self.equations = equations
+        self.incident = [sorted(graph.slots(e.residual) & unknowns) for e in equations]
+        self.explicit = [_explicit(graph, e.residual, unknowns) for e in equations]
         self.equation_of: dict[int, int] = {}
         self.unknown_of: dict[int, int] = {}
 
@@ -188,20 +222,33 @@ def _components(matching: Matching) -> list[list[int]]:
     return found
 
 
-def _solved(graph: Graph, residuals: Sequence[Expression], matching: Matching, component: list[int]) -> Solution:
+def _solved(graph: Graph, equations: Sequence[Equation], matching: Matching, component: list[int]) -> Solution:
     if len(component) == 1:
-        equation = component[0]
-        slot, explicit = matching.unknown_of[equation], matching.explicit[equation]
+        number = component[0]
+        slot, explicit = matching.unknown_of[number], matching.explicit[number]
         if explicit is not None and explicit[0] == slot:
             return Assignment(slot, explicit[1])
-        linear = _linear_solution(graph, residuals[equation], slot)
+        linear = _linear_solution(graph, equations[number].residual, slot)
         if linear is not None:
             return Assignment(slot, linear)
     slots = tuple(matching.unknown_of[e] for e in component)
-    rows = tuple(residuals[e] for e in component)
-    jacobian = tuple(graph.derivative(r, slot) for r in rows for slot in slots)
+    rows = tuple(equations[e].residual for e in component)
+    entries = []
+    for number in component:
+        try:
+            entries += [graph.derivative(equations[number].residual, slot) for slot in slots]
+        except Refused as error:
+            error.where = equations[number].where
+            raise
+    jacobian = tuple(entries)
     own = set(slots)
     is_linear = not any(graph.slots(entry) & own for entry in jacobian)
+    if all(graph.is_const(entry) for entry in jacobian):
+        matrix = np.array([graph.value(entry) for entry in jacobian]).reshape(len(rows), len(rows))
+        if np.linalg.matrix_rank(matrix) < len(rows):
+            raise Refused(
+                f"these {len(rows)} linear equations contradict or repeat each other", equations[component[0]].where
+            )
     return Block(slots, rows, jacobian, is_linear)
 
 
@@ -220,7 +267,7 @@ def _linear_solution(graph: Graph, residual: Expression, slot: int) -> Expressio
     return graph.apply("div", graph.apply("neg", offset), slope)
 
 
-def order_together(graph: Graph, items: Sequence[Solution]) -> list[Solution]:
+def order_together(graph: Graph, items: Sequence[Solution], name: Callable[[int], str]) -> list[Solution]:
     """Assignments and blocks of several systems, each after what it reads.
 
     Raises:
@@ -237,7 +284,12 @@ def order_together(graph: Graph, items: Sequence[Solution]) -> list[Solution]:
             if rest:
                 following = rest.pop(0)
                 if state.get(following) == 1:
-                    raise Refused("discrete and continuous equations depend on each other in a circle")
+                    circle = [k for k, _ in work[next(i for i, (k, _) in enumerate(work) if k == following) :]]
+                    names = " → ".join(name(items[k].slots[0]) for k in [*circle[::-1], circle[-1]])
+                    raise Refused(
+                        f"discrete and continuous variables depend on each other at the same instant: {names}",
+                        hint="break the circle with pre()",
+                    )
                 if following not in state:
                     state[following] = 1
                     work.append((following, _needs(graph, items, owner, following)))
