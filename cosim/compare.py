@@ -192,8 +192,8 @@ def tube(time: FloatArray, values: FloatArray, at: FloatArray, window: float) ->
     ends = [_interpolate(time, values, np.clip(at + s * window, time[0], time[-1])) for s in (-1.0, 1.0)]
     for k, (a, b) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
         inside = values[a:b]
-        low[k] = inside.min(initial=np.inf)
-        high[k] = inside.max(initial=-np.inf)
+        low[k] = np.min(inside, initial=np.inf)
+        high[k] = np.max(inside, initial=-np.inf)
     for end in ends:
         np.minimum(low, end, out=low)
         np.maximum(high, end, out=high)

@@ -146,7 +146,7 @@ class Hull:
 
     def __init__(self, points: FloatArray) -> None:
         self._points = points
-        self._tolerance = 1e-9 * float(np.ptp(points, axis=0).max()) if len(points) else 0.0
+        self._tolerance = 1e-9 * float(np.max(np.ptp(points, axis=0))) if len(points) else 0.0
         self._faces: list[Triangle] = []
         # One row per face: outward unit normal and distance from the origin.
         self._normals, self._distances = np.zeros((0, 3)), np.zeros(0)

@@ -59,7 +59,8 @@ def resolve_programs(
         try:
             resolved = _resolve(program, (*program_path, programs_folder()), fmi_version, log)
         except CosimError as error:
-            log.extend(error.diagnostics)
+            # A missing compiler is said once, not for each program.
+            log.extend(d for d in error.diagnostics if d not in log.items)
             continue
         if resolved is not None:
             found.append(resolved)

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from cosim.cli import EXIT_FAILED, EXIT_OK
 from cosim.command.arguments import count_findings, print_findings, start_values, system_options
 from cosim.component import PortRef
@@ -154,8 +156,8 @@ def _summary(system: System, results: Results, elapsed: float, ended: list[BaseE
                 "unit": results.unit(name),
                 "first": float(results[name][0]),
                 "last": float(results[name][-1]),
-                "minimum": float(results[name].min()),
-                "maximum": float(results[name].max()),
+                "minimum": float(np.min(results[name])),
+                "maximum": float(np.max(results[name])),
             }
             for name in _summary_ports(system, results)
         },
