@@ -218,6 +218,8 @@ def test_interrupt_leaves_a_readable_trace(stage, tmp_path):
         stderr=subprocess.PIPE,
         text=True,
         cwd=tmp_path,
+        # A suite that runs in the background of a shell inherits an ignored SIGINT.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     deadline = time.monotonic() + 60
     while not trace.exists() and time.monotonic() < deadline:
