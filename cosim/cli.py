@@ -59,6 +59,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_ports(commands)
     _add_graph(commands)
     _add_build(commands)
+    _add_compare(commands)
     return parser
 
 
@@ -168,6 +169,30 @@ def _add_build(commands: _Commands) -> None:
     parser.add_argument("--fmi", choices=("2.0", "3.0"), default="2.0", help="FMI version (default 2.0)")
     parser.add_argument("--output", metavar="DIR", default=".", help="where the FMUs go (default: here)")
     parser.add_argument("--json", action="store_true", help="print the table as JSON")
+
+
+def _tolerance_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--rtol", type=float, metavar="R", help="of the tube, relative to a column's range")
+    parser.add_argument("--atol", type=float, metavar="A", help="of the tube, in the column's unit")
+    parser.add_argument("--samples", type=float, metavar="N", help="half width of the tube in reference samples")
+
+
+def _add_compare(commands: _Commands) -> None:
+    parser = _command(commands, "compare", "compare a trace with a reference trace; exit code 1 if it differs")
+    parser.add_argument("result", metavar="RESULT", help="the trace, a .csv file")
+    parser.add_argument("reference", metavar="REFERENCE", help="what it should be, a .csv file")
+    parser.add_argument(
+        "--level",
+        choices=("exact", "tube"),
+        default="tube",
+        help="exact: same binary and step, 1e-9; tube (default): another tool or step",
+    )
+    _tolerance_arguments(parser)
+    parser.add_argument(
+        "--column", action="append", default=[], metavar="NAME", help="compare only this column; may be repeated"
+    )
+    parser.add_argument("--rows", type=int, default=12, metavar="N", help="columns to show, the worst first")
+    parser.add_argument("--json", action="store_true", help="print the comparison as JSON")
 
 
 if __name__ == "__main__":

@@ -11,14 +11,17 @@ repeats a time (an event) both its left and right values count.
 
 from __future__ import annotations
 
+import dataclasses
 import enum
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from cosim.component import FloatArray, PortType
-from cosim.diagnostic import Diagnostic, Severity, TraceMismatch
+from cosim.diagnostic import Diagnostic, Severity, TraceMismatch, UsageError
 from cosim.result import Results
 
 EXACT_RELATIVE = 1e-9
@@ -80,6 +83,12 @@ class ColumnComparison:
         """Whether every value is inside."""
         return self.violations == 0
 
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form; an infinite ratio is null."""
+        row = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        ratio = self.worst_ratio if math.isfinite(self.worst_ratio) else None
+        return {**row, "worst_ratio": ratio, "passed": self.passed}
+
     def __str__(self) -> str:
         if self.passed:
             return f"{self.name}: ok, {self.worst_ratio:.3g} of its tolerance"
@@ -112,6 +121,39 @@ class Comparison:
     def failures(self) -> tuple[ColumnComparison, ...]:
         """Columns that differ, earliest first."""
         return tuple(sorted((c for c in self.columns if not c.passed), key=lambda c: (c.first_time or 0.0, c.name)))
+
+    @property
+    def worst(self) -> tuple[ColumnComparison, ...]:
+        """All columns, the one that is furthest outside first."""
+        return tuple(sorted(self.columns, key=lambda c: (c.passed, -c.worst_ratio, c.first_time or 0.0, c.name)))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form that `cosim compare --json` prints."""
+        return {
+            "passed": self.passed,
+            "level": self.level.value,
+            "structure": list(self.structure),
+            "columns": [c.as_dict() for c in self.columns],
+        }
+
+    def table(self, rows: int = 12) -> str:
+        """What is structurally wrong and the worst columns, as a text table.
+
+        Args:
+            rows: columns to show at most; every one that differs is counted in the last line.
+        """
+        lines = [f"  {text}" for text in self.structure]
+        shown = self.worst[:rows]
+        if shown:
+            width = max(6, *(len(c.name) for c in shown))
+            head = f"{'outside':>13}  {'worst':>9}  {'first [s]':>10}  {'value':>12}  expected"
+            lines.append(f"  {'column':<{width}}  {head}")
+            lines += [f"  {c.name:<{width}}  {_cells(c)}".rstrip() for c in shown]
+        good = sum(c.passed for c in self.columns)
+        verdict = "agrees" if self.passed else "DIFFERS"
+        left_out = f", {len(self.columns) - len(shown)} more not shown" if len(self.columns) > len(shown) else ""
+        lines.append(f"{verdict} ({self.level}): {good} of {len(self.columns)} columns agree{left_out}")
+        return "\n".join(lines)
 
     def raise_failed(self) -> None:
         """Raise what differs.
@@ -146,9 +188,14 @@ def compare(
         level: exact or tube.
         tolerance: of the tube.
         columns: names of reference columns; None takes all of them.
+
+    Raises:
+        UsageError: no such level; a column that the reference does not have.
     """
-    level, tolerance = Level(level), tolerance or Tolerance()
+    level, tolerance = _level(level), tolerance or Tolerance()
     names = tuple(columns) if columns is not None else reference.names
+    for name in names:
+        reference.column(name)
     structure = _structure(result, reference, names, level)
     if structure:
         return Comparison(level, (), tuple(structure))
@@ -171,6 +218,23 @@ def compare(
                 band = np.full_like(actual, size)
                 found.append(_judge(name, unit, False, result.time, actual, low, high, band))
     return Comparison(level, tuple(found))
+
+
+def _cells(column: ColumnComparison) -> str:
+    counts = f"{column.violations} of {column.samples}"
+    text = f"{counts:>13}  {column.worst_ratio:>9.3g}"
+    if column.first_time is None:
+        return text
+    low, high = column.first_low, column.first_high
+    expected = f"{low:.9g}" if low == high else f"{low:.9g} … {high:.9g}"
+    return f"{text}  {column.first_time:>10.6g}  {column.first_value:>12.6g}  {expected} {column.unit}"
+
+
+def _level(level: Level | str) -> Level:
+    try:
+        return Level(level)
+    except ValueError:
+        raise UsageError.of("level-unknown", f"{level!r} is no level of comparison", hint="exact or tube") from None
 
 
 def tube(time: FloatArray, values: FloatArray, at: FloatArray, window: float) -> tuple[FloatArray, FloatArray]:
@@ -243,7 +307,10 @@ def _structure(result: Results, reference: Results, names: Sequence[str], level:
 
 def _is_discrete(result: Results, reference: Results, name: str) -> bool:
     kinds = {trace.columns[trace.column(name)].type for trace in (result, reference)}
-    return bool(kinds & {PortType.INTEGER, PortType.BOOLEAN, PortType.ENUMERATION})
+    if kinds & {PortType.INTEGER, PortType.BOOLEAN, PortType.ENUMERATION}:
+        return True
+    # A result file does not tell types: whole numbers on both sides are flags and counts.
+    return all(bool(np.all(trace[name] == np.rint(trace[name]))) for trace in (result, reference))
 
 
 def _sample(time: FloatArray) -> float:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
 
+    from cosim.compare import Comparison, Tolerance
+
 CHUNK_ROWS = 1024
 
 
@@ -197,6 +199,30 @@ class Results:
                 raise UsageError.of("result-unreadable", str(error), SourceLocation(str(file), line=number)) from None
         data = np.array(table, dtype=np.float64).reshape(len(table), len(header))
         return cls(data[:, 0], data[:, 1:], tuple(Column(name) for name in header[1:]))
+
+    def compare(
+        self,
+        reference: Results | Path | str,
+        *,
+        level: str = "tube",
+        tolerance: Tolerance | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> Comparison:
+        """Compare with a reference trace; `.raise_failed()` of what comes back makes a test of it.
+
+        Args:
+            reference: results, or a result file.
+            level: "exact" (same binary and step) or "tube" (another tool or step).
+            tolerance: of the tube.
+            columns: reference columns to compare; None compares all of them.
+
+        Raises:
+            UsageError: the file is no result file, or the level is unknown.
+        """
+        from cosim.compare import compare
+
+        expected = reference if isinstance(reference, Results) else Results.from_csv(reference)
+        return compare(self, expected, level=level, tolerance=tolerance, columns=columns)
 
     def to_pandas(self) -> pandas.DataFrame:
         """A DataFrame indexed by time [s]; `attrs["units"]` maps column → unit.

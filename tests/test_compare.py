@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
+from cosim.cli import main
 from cosim.compare import Level, Tolerance, compare, tube
 from cosim.component import PortType
-from cosim.diagnostic import TraceMismatch
+from cosim.diagnostic import TraceMismatch, UsageError
 from cosim.result import Column, Results
 
 TIME = np.linspace(0.0, 10.0, 1001)
@@ -147,3 +150,80 @@ def test_tube_is_the_envelope_of_a_brute_force_scan():
         assert high[k] >= y.max() - 1e-12
         assert low[k] == pytest.approx(y.min(), abs=0.05)
         assert high[k] == pytest.approx(y.max(), abs=0.05)
+
+
+# ---- what the user meets: the method, the command
+
+
+def write(path, y, time=TIME, name="/A.outputs:y"):
+    results(y, time, name=name).to_csv(path)
+    return path
+
+
+def test_method_takes_results_and_files(tmp_path):
+    y = SIGNALS["sine"]
+    path = write(tmp_path / "ref.csv", y)
+    assert results(y).compare(results(y), level="exact").passed
+    assert results(y).compare(path, level="exact").passed
+    assert not results(1.02 * y).compare(str(path)).passed
+    assert results(1.02 * y).compare(path, tolerance=Tolerance(relative=0.05)).passed
+
+
+def test_unknown_level_and_column_are_usage_errors():
+    y = results(SIGNALS["sine"])
+    with pytest.raises(UsageError, match="level-unknown"):
+        y.compare(y, level="loose")
+    with pytest.raises(UsageError, match="column-unknown"):
+        y.compare(y, columns=["z"])
+
+
+def test_flags_and_counts_of_result_files_are_discrete(tmp_path):
+    y = (TIME >= 4.0).astype(float)
+    path = write(tmp_path / "ref.csv", y)
+    found = Results.from_csv(write(tmp_path / "t.csv", y)).compare(path)
+    assert found.columns[0].discrete
+    assert not Results.from_csv(path).compare(write(tmp_path / "s.csv", SIGNALS["sine"])).columns[0].discrete
+    late = Results.from_csv(write(tmp_path / "late.csv", np.concatenate([[0.0], y[:-1]])))
+    assert late.compare(path).passed
+    assert not late.compare(path, tolerance=Tolerance(samples=0)).passed
+
+
+def test_table_shows_the_worst_first_and_counts_what_it_leaves_out():
+    columns = (Column("a", "m"), Column("b"), Column("c"))
+    good = Results(TIME, np.stack(list(SIGNALS.values()), 1), columns)
+    bad = Results(TIME, good.values * [1.0, 1.02, 1.5], columns)
+    table = bad.compare(good).table(rows=2)
+    assert [line.split()[0] for line in table.splitlines()] == ["column", "c", "b", "DIFFERS"]
+    assert "1 of 3 columns agree, 1 more not shown" in table
+    assert "agrees (tube): 3 of 3" in good.compare(good).table()
+
+
+def test_command_prints_a_table_and_exits_1(tmp_path, capsys):
+    y = SIGNALS["decay"]
+    reference = write(tmp_path / "ref.csv", y)
+    trace = write(tmp_path / "trace.csv", y + 0.05 * np.ptp(y))
+    assert main(["compare", str(reference), str(reference), "--level", "exact"]) == 0
+    assert "agrees (exact)" in capsys.readouterr().out
+    assert main(["compare", str(trace), str(reference)]) == 1
+    out = capsys.readouterr().out
+    assert "DIFFERS (tube): 0 of 1" in out and "/A.outputs:y" in out and "1001 of 1001" in out
+    assert main(["compare", str(trace), str(reference), "--rtol", "0.1"]) == 0
+    capsys.readouterr()
+    assert main(["compare", str(trace), str(reference), "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["passed"] is False
+    assert found["columns"][0]["first_time"] == 0.0
+
+
+def test_command_reports_usage(tmp_path, capsys):
+    reference = write(tmp_path / "ref.csv", SIGNALS["decay"])
+    assert main(["compare", str(tmp_path / "gone.csv"), str(reference)]) == 2
+    assert "gone.csv" in capsys.readouterr().err
+    assert main(["compare", str(reference), str(reference), "--rtol", "-1"]) == 2
+    assert "tolerance-invalid" in capsys.readouterr().err
+
+
+def test_json_of_an_infinite_ratio_is_valid_json():
+    y = (TIME >= 4.0).astype(float)
+    found = results(1 - y).compare(results(y))
+    assert json.loads(json.dumps(found.as_dict(), allow_nan=False))["columns"][0]["worst_ratio"] is None

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from cosim.compare import Tolerance
 from cosim.diagnostic import Diagnostic, Severity, UsageError
 
 
@@ -44,6 +45,20 @@ def start_values(texts: Iterable[str]) -> dict[str, float | str]:
             )
         values[name] = _value(name, value.strip())
     return values
+
+
+def tolerance(options: argparse.Namespace) -> Tolerance:
+    """The tube's tolerance: `--rtol`, `--atol`, `--samples`.
+
+    Raises:
+        UsageError: one of them is negative or not finite.
+    """
+    given = {"relative": options.rtol, "absolute": options.atol, "samples": options.samples}
+    known = {name: value for name, value in given.items() if value is not None}
+    for name, value in known.items():
+        if not (math.isfinite(value) and value >= 0):
+            raise UsageError.of("tolerance-invalid", f"the {name} tolerance is {value}", hint="give 0 or more")
+    return Tolerance(**known)
 
 
 def _value(name: str, text: str) -> float | str:
