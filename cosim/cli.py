@@ -60,6 +60,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_graph(commands)
     _add_build(commands)
     _add_compare(commands)
+    _add_test(commands)
     return parser
 
 
@@ -119,6 +120,9 @@ def _add_run(commands: _Commands) -> None:
     )
     parser.add_argument("--output-file", metavar="F", help="the trace (default runs/NAME/trace.csv)")
     parser.add_argument("--order", choices=("jacobi", "gauss-seidel"), default="jacobi", help="master algorithm")
+    parser.add_argument(
+        "--loop", choices=("auto", "python"), default="auto", help="exchange loop: in C where it can, or all in Python"
+    )
     parser.add_argument("--tolerance", type=float, metavar="R", help="relative tolerance of solvers inside FMUs")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of random generators (default 0)")
     parser.add_argument("--no-plot", action="store_true", help="write no trace.png")
@@ -193,6 +197,27 @@ def _add_compare(commands: _Commands) -> None:
     )
     parser.add_argument("--rows", type=int, default=12, metavar="N", help="columns to show, the worst first")
     parser.add_argument("--json", action="store_true", help="print the comparison as JSON")
+
+
+def _add_test(commands: _Commands) -> None:
+    parser = _command(commands, "test", "run regression cases against their reference traces; exit code 1 if one fails")
+    parser.add_argument(
+        "paths", nargs="+", metavar="PATH", help="X.fmu, X.mo or X.usda with X_ref.csv beside it, or a folder of them"
+    )
+    parser.add_argument("--level", choices=("exact", "tube"), help="default: exact where the reference allows it")
+    _tolerance_arguments(parser)
+    parser.add_argument("--jobs", type=int, metavar="N", help="processes at a time (default: one per CPU)")
+    parser.add_argument("--junit", metavar="FILE", help="write JUnit XML")
+    parser.add_argument("--rows", type=int, default=6, metavar="N", help="columns to show of a case that fails")
+    parser.add_argument("--json", action="store_true", help="print the outcomes as JSON")
+    parser.add_argument("--update", action="store_true", help="make the traces that differ the references")
+    parser.add_argument("--reason", default="", metavar="TEXT", help="why the new references are right")
+    parser.add_argument("--stop-time", default="10", metavar="S", help="of a new reference without a _ref.opt [s]")
+    parser.add_argument("--step-size", default="1/240", metavar="S", help="of a new reference without a _ref.opt [s]")
+    parser.add_argument(
+        "--output-variable", action="append", default=[], metavar="GLOB", help="ports of a new reference of a stage"
+    )
+    parser.add_argument("--program-path", action="append", default=[], metavar="DIR", help="for the programs of stages")
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ communication period ends, and its outputs are held in between.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -21,11 +22,25 @@ import numpy as np
 
 from cosim.component import Causality, Component, Experiment, FloatArray, Port, PortRef, StepStatus
 from cosim.diagnostic import CosimError, Diagnostic, DiagnosticLog, Severity, SourceLocation, StepError
+from cosim.exchange_loop import NativeLoop, Outcome, Stopped
 from cosim.plan import Gather, MasterAlgorithm, StepPlan
 from cosim.result import Column, Recorder
 
 INITIALIZATION_SWEEPS = 100
+_STOPPED = {
+    Outcome.SET_FAILED: "set",
+    Outcome.STEP_FAILED: "step",
+    Outcome.GET_FAILED: "get",
+    Outcome.NOT_FINITE_OUTPUT: "not finite",
+}
 _TOLERANCE = 1e-12
+
+
+class Loop(enum.StrEnum):
+    """Where the exchange loop runs."""
+
+    AUTO = "auto"
+    PYTHON = "python"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +62,13 @@ class Master:
         plan: the compiled graph.
         experiment: the time base.
         log: gets what happens on the way (an initialization that does not settle).
+        loop: AUTO runs what it can in C, PYTHON nothing; both give the same bits.
     """
 
-    def __init__(self, plan: StepPlan, experiment: Experiment, log: DiagnosticLog) -> None:
+    def __init__(
+        self, plan: StepPlan, experiment: Experiment, log: DiagnosticLog, *, loop: Loop | str = Loop.AUTO
+    ) -> None:
+        loop = Loop(loop)
         self.plan = plan
         self.experiment = experiment
         self.tick = 0
@@ -71,6 +90,8 @@ class Master:
         self._text: list[list[Any]] = [[p.start for p in ins] for ins, _ in plan.text_ports]
         self._is_closed = False
         self.recorder = Recorder([_column(p) for p in plan.recorded_ports], plan.recorded)
+        self._wants_native = loop is not Loop.PYTHON
+        self._native: NativeLoop | None = None
 
     @property
     def time(self) -> float:
@@ -102,6 +123,8 @@ class Master:
                 self._guarded(index, component.get_outputs, self._outputs[index])
             self._check_outputs()
         self.recorder.append(self.time, self._bus)
+        if self._wants_native:
+            self._prepare_native()
 
     def step(self) -> None:
         """Advance by one base step and record a row.
@@ -118,11 +141,20 @@ class Master:
             ticks: how many.
             on_tick: called after every step with the tick reached.
         """
+        end = self.tick + ticks
         with _guards_of_our_own():
-            for _ in range(ticks):
-                self._step()
+            while self.tick < end:
+                if self._native is not None:
+                    self._run_native(self._native, 1 if on_tick is not None else end - self.tick)
+                else:
+                    self._step()
                 if on_tick is not None:
                     on_tick(self.tick)
+        if self._native is not None:
+            for component in self._components:
+                advanced = getattr(component, "native_advanced", None)
+                if advanced is not None:
+                    advanced(self.tick)
 
     def close(self) -> None:
         """Close every component, also when closing one of them fails."""
@@ -171,6 +203,7 @@ class Master:
         else:
             self._holds[slot] = value
             self._bus[slot] = value
+            self._tell_holds()
 
     def release(self, ref: PortRef) -> None:
         """Give an input back to its wire, else to its authored value."""
@@ -181,6 +214,7 @@ class Master:
             self._outside.pop(ref, None)
         elif self._holds.pop(slot, None) is not None:
             self._bus[slot] = self.plan.initial[slot]
+            self._tell_holds()
 
     def _input(self, ref: PortRef) -> tuple[int, Port]:
         found = self.plan.graph.resolve(ref)
@@ -212,8 +246,56 @@ class Master:
         self.tick = snapshot.tick
         self._bus[:] = snapshot.bus
         self._holds = dict(snapshot.holds)
+        self._tell_holds()
         self._latched_at = list(snapshot.latched)
         self.recorder.rewind(snapshot.rows)
+
+    # ---- the native loop
+
+    def _prepare_native(self) -> None:
+        """The loop in C for what it can drive; without a compiler everything stays in Python."""
+        try:
+            self._native = NativeLoop.of(self.plan, self.experiment, self._components, self._bus, self.recorder)
+        except CosimError as error:
+            reason = error.diagnostics[0].message
+            self._log.info("loop-in-python", f"the exchange loop runs in Python, which is slower: {reason}")
+        self._tell_holds()
+
+    def _tell_holds(self) -> None:
+        if self._native is not None:
+            self._native.hold(self._holds)
+
+    def _run_native(self, native: NativeLoop, count: int) -> None:
+        tick = self.tick
+        last = self.experiment.stop is not None and tick + 1 >= self.experiment.ticks
+        try:
+            done, stopped = native.ticks(tick, count, lambda index: self._advance_guarded(index, tick, last))
+        except CosimError:
+            raise
+        except Exception as error:
+            raise self._failure(self._current, f"{type(error).__name__}: {error}", "component-failed") from error
+        self.tick = tick + done
+        if stopped is not None:
+            self._raise_stopped(stopped)
+
+    def _advance_guarded(self, index: int, tick: int, last: bool) -> None:
+        self._current = index
+        self._advance(index, tick, last)
+
+    def _raise_stopped(self, stopped: Stopped) -> None:
+        """Raise what stopped the native loop in the words of the loop in Python."""
+        if stopped.outcome is Outcome.NOT_FINITE_INPUT:
+            self._gather(self._groups[stopped.group][0])
+        elif stopped.component < 0:
+            self.tick += 1
+            self._check_outputs()
+        else:
+            index, divider = stopped.component, self._dividers[stopped.component]
+            start, end = self.tick - self.tick % divider, self.tick + 1
+            what = _STOPPED[stopped.outcome]
+            component: Any = self._components[index]
+            component.native_stopped(what, stopped.status, stopped.block, start, end, self._outputs[index])
+        raise self._failure(max(0, stopped.component), f"the exchange loop stopped ({stopped})", "component-failed")
 
     # ---- one tick
 

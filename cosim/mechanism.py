@@ -338,3 +338,10 @@ class RigidBodyModel:
     actuators: tuple[Actuator, ...] = ()
     portless: tuple[tuple[str, str], ...] = ()
     filtered_pairs: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to simulate and nothing that has ports."""
+        return not (
+            self.bodies or self.colliders or self.joints or self.rays or self.probes or self.lights or self.actuators
+        )

@@ -77,6 +77,17 @@ class Recorder:
     def __len__(self) -> int:
         return (len(self._chunks) - 1) * CHUNK_ROWS + self._rows
 
+    def free(self) -> tuple[int, int, int]:
+        """Where the native loop may write: addresses of the next time and row, and how many rows fit."""
+        if self._rows == CHUNK_ROWS:
+            self._grow()
+        time = self._time.ctypes.data + self._rows * self._time.itemsize
+        return time, self._chunk.ctypes.data + self._rows * self._chunk.strides[0], CHUNK_ROWS - self._rows
+
+    def written(self, rows: int) -> None:
+        """Count rows that were written there."""
+        self._rows += rows
+
     def rewind(self, rows: int) -> None:
         """Forget all but the first rows (after restoring an earlier state)."""
         full, rest = divmod(rows, CHUNK_ROWS)

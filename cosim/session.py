@@ -15,7 +15,7 @@ from typing import Any, Self
 from cosim.component import Causality, Component, Direction, Experiment, Port, PortRef
 from cosim.diagnostic import CosimError, Diagnostic, DiagnosticLog, StageError, StepError, UsageError
 from cosim.graph import PortGraph, build_graph
-from cosim.master import Master, Snapshot
+from cosim.master import Loop, Master, Snapshot
 from cosim.plan import MasterAlgorithm, compile_plan, matches
 from cosim.program import ResolvedProgram, resolve_programs
 from cosim.resource import find_stage
@@ -51,8 +51,10 @@ class System:
 
     def components(self, log: DiagnosticLog) -> list[Component]:
         """Fresh components, for one run."""
-        core = RigidBodyComponent(self.description.mechanism, substeps=self.substeps, log=log)
-        return [core, *(p.component(log) for p in self.programs)]
+        programs = [p.component(log) for p in self.programs]
+        if self.description.mechanism.is_empty:
+            return [*programs]
+        return [RigidBodyComponent(self.description.mechanism, substeps=self.substeps, log=log), *programs]
 
     def graph(self, log: DiagnosticLog, start_values: Sequence[AuthoredValue] = ()) -> PortGraph:
         """The port graph over fresh components."""
@@ -159,10 +161,12 @@ class Simulation:
         order: str = "jacobi",
         tolerance: float | None = None,
         seed: int = 0,
+        loop: str = "auto",
     ) -> None:
         self.system = system
         self.experiment = _experiment(step, start, stop, tolerance, seed)
         self._algorithm = _algorithm(order)
+        self._loop = _loop(loop)
         self._record = record
         self._values: dict[PortRef, float | str] = {}
         self._holds: dict[PortRef, float] = {}
@@ -201,7 +205,7 @@ class Simulation:
         graph = self.system.graph(self._log, values)
         plan = compile_plan(graph, self.experiment, self._log, algorithm=self._algorithm, record=self._record)
         self._log.raise_errors(StageError)
-        self._master = Master(plan, self.experiment, self._log)
+        self._master = Master(plan, self.experiment, self._log, loop=self._loop)
         self._graph = graph
         for ref, number in self._holds.items():
             found_port = graph.resolve(ref)
@@ -404,6 +408,14 @@ def _algorithm(order: str) -> MasterAlgorithm:
     except ValueError:
         names = " or ".join(a.value for a in MasterAlgorithm)
         raise UsageError.of("order-unknown", f"{order!r} is no master algorithm", hint=f"use {names}") from None
+
+
+def _loop(name: str) -> Loop:
+    try:
+        return Loop(name)
+    except ValueError:
+        names = " or ".join(loop.value for loop in Loop)
+        raise UsageError.of("loop-unknown", f"{name!r} is no exchange loop", hint=f"use {names}") from None
 
 
 def _finite(name: str, value: float | str) -> float | str:

@@ -38,6 +38,7 @@ def run(options: argparse.Namespace) -> int:
         order=options.order,
         tolerance=options.tolerance,
         seed=options.seed,
+        loop=options.loop,
     )
     with keeping_results(simulation) as ended:
         simulation.initialize()
@@ -118,10 +119,10 @@ class _Files:
 
 
 @contextmanager
-def _progress(name: str, ticks: int) -> Iterator[Callable[[int], None]]:
+def _progress(name: str, ticks: int) -> Iterator[Callable[[int], None] | None]:
     """A progress bar on stderr where that is a terminal."""
     if not sys.stderr.isatty():
-        yield lambda tick: None
+        yield None
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn

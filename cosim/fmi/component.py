@@ -20,6 +20,7 @@ from cosim.fmi.log import FmuLog, LogLine, status_name
 from cosim.fmi.ports import Binding, PortTable
 from cosim.fmi.retry import StepRetry
 from cosim.fmi.state import FmuState
+from cosim.native.exchange import HostedCalls, address_of
 
 _FILED_MESSAGES = 10
 
@@ -224,6 +225,62 @@ class FmuComponent:
             more = f" ({left_out} earlier messages are left out)" if k == 0 and left_out else ""
             severity = Severity.WARNING if line.status else Severity.INFO
             self._diagnostics.add(severity, "fmu-message", f"{self._name} said: {line}{more}", self.where)
+
+    # ---- the native loop
+
+    def native_calls(self) -> HostedCalls | None:
+        """How the exchange loop in C can drive this FMU; None where it cannot (see `cosim.exchange_loop`)."""
+        instance = self._instance
+        if instance is None or self._retry is not None or (self._set_all is None and self._inputs):
+            return None
+        addresses = instance.native_step()
+        outputs = [block.native_call(instance.getter) for block in self._output_blocks]
+        if addresses is None or None in outputs:
+            return None
+        step, flags = addresses
+        return HostedCalls(
+            version=instance.major,
+            instance=instance.handle.value or 0,
+            set=None if self._set_all is None else address_of(instance.setter(self._set_all.call_type)),
+            step=step,
+            set_references=np.zeros(0, dtype=np.uint32) if self._set_all is None else self._set_all.references,
+            outputs=tuple(call for call in outputs if call is not None),
+            own=self._own if len(self._own) else np.zeros(1),
+            flags=flags,
+            keep=self,
+        )
+
+    def native_stopped(self, what: str, status: int, block: int, start: int, end: int, values: FloatArray) -> None:
+        """Raise what stopped the native loop, as `set_inputs`, `step` and `get_outputs` would.
+
+        Args:
+            what: "set", "step", "get" or "not finite".
+            status: of the call.
+            block: of outputs, for "get".
+            start: tick at which the step began.
+            end: tick at which it ends.
+            values: the bound outputs.
+
+        Raises:
+            StepError: always.
+        """
+        instance, experiment = self._running(), self._experiment
+        assert experiment is not None
+        self._time = experiment.time(start if what in ("set", "step") else end)
+        if what == "not finite":
+            self._report_not_finite(values)
+        elif what == "step":
+            reason = instance.stop_reason() if status == DISCARD else ""
+            self._check(instance.step_call, status, reason, is_step=True)
+        elif what == "get":
+            self._check(f"Get{self._output_blocks[block].block.call_type}", status)
+        elif self._set_all is not None:
+            self._check(f"Set{self._set_all.call_type}", status)
+
+    def native_advanced(self, tick: int) -> None:
+        """The native loop reached a tick."""
+        if self._experiment is not None:
+            self._time = self._experiment.time(tick)
 
     # ---- values
 

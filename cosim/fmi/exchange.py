@@ -17,6 +17,7 @@ import numpy as np
 
 from cosim.component import FloatArray, IndexArray, PortType
 from cosim.fmi.description import CallType, Variable
+from cosim.native.exchange import BufferType, OutputCall, address_of
 
 _EXACT = 2.0**53
 
@@ -182,6 +183,21 @@ class OutputBlock:
         )
         self._is_wide = block.call_type in (CallType.INT64, CallType.UINT64)
         self.is_float = block.buffer.dtype.kind == "f"
+
+    def native_call(self, getter: Callable[[CallType], Any]) -> OutputCall | None:
+        """How the loop in C gets these outputs; None for a type that it does not know."""
+        block, types = self.block, {"f8": BufferType.FLOAT64, "i4": BufferType.INT32, "u1": BufferType.BYTE}
+        kind = types.get(block.buffer.dtype.str[1:])
+        if kind is None:
+            return None
+        return OutputCall(
+            address_of(getter(block.call_type)),
+            block.references,
+            None if self.is_whole else block.buffer,
+            kind,
+            self.inside,
+            self.outside,
+        )
 
     def read(self, values: FloatArray) -> None:
         """Put what was read into the bus values.

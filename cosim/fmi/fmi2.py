@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from cosim.fmi.instance import OK, Instance, optional_double
 from cosim.fmi.log import callbacks2
+from cosim.native.exchange import address_of
 
 _MODEL_EXCHANGE, _COSIMULATION = 0, 1
 _LAST_SUCCESSFUL_TIME = 2
@@ -58,6 +59,10 @@ class Fmi2Instance(Instance):
 
     def _prepared_step(self) -> Callable[[], int]:
         return partial(self.library.function("DoStep"), self.handle, self._time, self._size, self._no_restore)
+
+    def native_step(self) -> tuple[int, tuple[int, int, int, int] | None] | None:
+        """The address of `fmi2DoStep`."""
+        return address_of(self.library.function("DoStep")), None
 
     def stop_reason(self) -> str:
         """After a step that was not OK: what the FMU says of it."""

@@ -12,6 +12,7 @@ from typing import ClassVar
 from cosim.fmi.description import CallType, Variable
 from cosim.fmi.instance import DISCARD, OK, Instance
 from cosim.fmi.log import logger3
+from cosim.native.exchange import address_of
 
 
 class Fmi3Instance(Instance):
@@ -52,6 +53,13 @@ class Fmi3Instance(Instance):
             c_double(stop or 0.0),
         )
         return "EnterInitializationMode", status
+
+    def native_step(self) -> tuple[int, tuple[int, int, int, int] | None] | None:
+        """Addresses of `fmi3DoStep`, of the flags that it sets, and of the time that it reaches."""
+        event, terminate, early, reached = (
+            ctypes.addressof(x) for x in (self._event, self._terminate, self._early, self._reached)
+        )
+        return address_of(self.library.function("DoStep")), (event, terminate, early, reached)
 
     def _prepared_step(self) -> Callable[[], int]:
         do_step = partial(

@@ -75,6 +75,10 @@ class Instance(abc.ABC):
     def stop_reason(self) -> str:
         """After a step that was not OK, or that stopped short: what the FMU says of it."""
 
+    def native_step(self) -> tuple[int, tuple[int, int, int, int] | None] | None:
+        """Addresses of `DoStep` and, for FMI 3, of its flags and time; None where the host steps itself."""
+        return None
+
     @property
     def step_call(self) -> str:
         """The function that answered in the last step."""

@@ -106,6 +106,10 @@ class _ModelExchange(Instance, Model):
             return DISCARD
         return self._worst
 
+    def native_step(self) -> tuple[int, tuple[int, int, int, int] | None] | None:
+        """None: the solver is in Python."""
+        return None
+
     @property
     def step_call(self) -> str:
         """The function that failed in the last step."""
