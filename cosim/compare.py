@@ -213,10 +213,7 @@ def compare(
             if discrete:
                 found.append(_judge_discrete(name, unit, result, reference, window))
             else:
-                low, high = tube(reference.time, expected, result.time, window)
-                size = tolerance.relative * float(np.ptp(expected)) + tolerance.absolute
-                band = np.full_like(actual, size)
-                found.append(_judge(name, unit, False, result.time, actual, low, high, band))
+                found.append(_judge_tube(name, unit, result, reference, tolerance))
     return Comparison(level, tuple(found))
 
 
@@ -351,6 +348,22 @@ def _judge(
         float(low[k] - band[k]),
         float(high[k] + band[k]),
     )
+
+
+def _judge_tube(name: str, unit: str, result: Results, reference: Results, tolerance: Tolerance) -> ColumnComparison:
+    """The trace must stay in the reference's tube; and the reference in the trace's, lest it skip a peak."""
+    actual, expected = result[name], reference[name]
+    size = tolerance.relative * float(np.ptp(expected)) + tolerance.absolute
+    low, high = tube(reference.time, expected, result.time, tolerance.samples * _sample(reference.time))
+    found = _judge(name, unit, False, result.time, actual, low, high, np.full_like(actual, size))
+    window = tolerance.samples * max(_sample(reference.time), _sample(result.time))
+    low, high = tube(result.time, actual, reference.time, window)
+    skipped = _judge(name, unit, False, reference.time, expected, low, high, np.full_like(expected, size))
+    if skipped.first_time is None or skipped.first_value is None or not found.passed:
+        return found
+    here = float(_interpolate(result.time, actual, np.array([skipped.first_time]))[0])
+    low_here, high_here = skipped.first_value - size, skipped.first_value + size
+    return dataclasses.replace(skipped, samples=len(actual), first_value=here, first_low=low_here, first_high=high_here)
 
 
 def _judge_discrete(name: str, unit: str, result: Results, reference: Results, window: float) -> ColumnComparison:

@@ -115,6 +115,17 @@ def test_events_have_a_window_of_samples(kind):
     assert compare(results(very_late, type=kind), results(y, type=kind), tolerance=Tolerance(samples=3)).passed
 
 
+@pytest.mark.parametrize("signal", SIGNALS)
+def test_a_peak_that_only_the_reference_has_is_caught(signal):
+    """The tube around a peak is wide: the trace that has no peak is inside it."""
+    y = SIGNALS[signal]
+    found = compare(results(y), results(spike(y)))
+    assert not found.passed
+    assert found.columns[0].first_time == pytest.approx(4.0)
+    assert found.columns[0].first_value == pytest.approx(y[400])
+    assert found.columns[0].first_low <= spike(y)[400] <= found.columns[0].first_high
+
+
 def test_a_lost_pulse_is_caught():
     y = ((TIME >= 4.0) & (TIME < 4.2)).astype(float)
     assert not compare(results(np.zeros_like(y), type=PortType.BOOLEAN), results(y, type=PortType.BOOLEAN)).passed
