@@ -211,6 +211,14 @@ def _cases_of(folder: Path) -> Iterator[Case]:
                 yield Case(subject, reference)
 
 
+def cases_of_reference(reference: Path) -> tuple[Case, ...]:
+    """The subjects whose reference a file is, sorted."""
+    ending = next((e for e in REFERENCE_ENDINGS if reference.name.endswith(e)), "")
+    stem = reference.name.removesuffix(ending)
+    subjects = (reference.with_name(stem + suffix) for suffix in PROGRAM_SUFFIXES + STAGE_SUFFIXES)
+    return tuple(Case(s, reference) for s in subjects if s.is_file() and _reference(s) == reference)
+
+
 def _case(subject: Path, *, new: bool) -> Case:
     if not subject.is_file():
         raise UsageError.of("case-not-found", f"{subject} does not exist")
