@@ -365,7 +365,9 @@ def _kill(popen: subprocess.Popen[bytes]) -> None:
         popen.kill()
     popen.wait()
     if popen.stdin is not None:
-        popen.stdin.close()
+        # Closing flushes what a process that is gone never read.
+        with contextlib.suppress(BrokenPipeError):
+            popen.stdin.close()
 
 
 @dataclass(eq=False)
