@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import sys
 
-from benchmarks import compiler, scenario
+from benchmarks import compiler, exchange, scenario
 
-BENCHMARKS = {"scenario": scenario.measure, "compiler": compiler.measure}
+BENCHMARKS = {"scenario": scenario.measure, "exchange": exchange.measure, "compiler": compiler.measure}
 
 
 def main() -> int:
