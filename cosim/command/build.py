@@ -25,7 +25,9 @@ def run(options: argparse.Namespace) -> int:
     for source in sources:
         log = DiagnosticLog()
         try:
-            built = build_fmu(source, fmi_version=options.fmi, output=folder / f"{source.stem}.fmu", log=log)
+            output = folder / f"{source.stem}.fmu"
+            # Classes that it uses may lie beside it.
+            built = build_fmu(source, fmi_version=options.fmi, output=output, library_path=[source.parent], log=log)
         except CosimError as error:
             failed = True
             print_findings(error.diagnostics)
@@ -77,7 +79,7 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
             continue
         note = "cached" if row["cached"] else ""
         note += f" {row['warnings']} warnings" if row["warnings"] else ""
-        counts = (str(row["states"]), str(row["inputs"]), str(row["outputs"]))
+        counts = (str(row["states"]), str(len(row["inputs"])), str(len(row["outputs"])))
         table.append(
             (row["program"], *counts, f"{row['bytes'] / 1024:.0f} kB", f"{row['seconds']:.2f} s", note.strip())
         )
