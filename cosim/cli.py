@@ -91,6 +91,12 @@ def _stage_arguments(parser: argparse.ArgumentParser) -> None:
         help="a folder with .mo and .fmu files for programs that are not where the stage says",
     )
     parser.add_argument("--fmi", choices=("2.0", "3.0"), default="2.0", help="FMI version of compiled programs")
+    parser.add_argument(
+        "--isolate",
+        choices=("auto", "always", "never"),
+        default="auto",
+        help="FMUs in processes of their own (auto: files from outside the program path)",
+    )
 
 
 def _step_argument(parser: argparse.ArgumentParser) -> None:

@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from cosim.component import Component
 from cosim.diagnostic import CosimError, DiagnosticLog
 from cosim.fmi import Fmu, FmuComponent, open_fmu
 from cosim.modelica import build_fmu
 from cosim.resource import programs_folder
 from cosim.system import Program, ProgramKind
+
+if TYPE_CHECKING:
+    from cosim.fmi import IsolatedFmuComponent
+
+
+class Isolation(enum.StrEnum):
+    """Which FMUs run in a process of their own, where a crash or a hang cannot take the run down.
+
+    AUTO isolates FMU files from outside the program path; Modelica programs run in-process.
+    """
+
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,15 +38,28 @@ class ResolvedProgram:
         program: what the stage says.
         fmu: the opened FMU.
         source: the file that served it (a .mo, a .fmu, or "inline").
+        is_isolated: whether it runs in a process of its own.
     """
 
     program: Program
     fmu: Fmu
     source: str
+    is_isolated: bool = False
 
-    def component(self, log: DiagnosticLog) -> FmuComponent:
+    def fmu_is_below(self, folders: Sequence[Path]) -> bool:
+        """Whether it was compiled here, or comes from one of these folders."""
+        if not self.source.lower().endswith(".fmu"):
+            return True
+        return any(Path(self.source).resolve().is_relative_to(folder.resolve()) for folder in folders)
+
+    def component(self, log: DiagnosticLog) -> Component:
         """A fresh component, for one run."""
-        return FmuComponent(
+        make: type[FmuComponent] | type[IsolatedFmuComponent] = FmuComponent
+        if self.is_isolated:
+            from cosim.fmi import IsolatedFmuComponent
+
+            make = IsolatedFmuComponent
+        return make(
             self.fmu,
             self.program.path,
             variables=dict(self.program.variables),
@@ -44,6 +74,7 @@ def resolve_programs(
     *,
     program_path: Sequence[Path] = (),
     fmi_version: str = "2.0",
+    isolation: Isolation = Isolation.AUTO,
     log: DiagnosticLog,
 ) -> tuple[ResolvedProgram, ...]:
     """Find, compile and open the source of every program.
@@ -52,6 +83,7 @@ def resolve_programs(
         programs: as authored.
         program_path: folders that may serve a source that is not where the stage says, before `fmus/`.
         fmi_version: the FMI version that Modelica programs are compiled to.
+        isolation: which FMUs run in a process of their own.
         log: gets a finding for each program that cannot run.
     """
     found = []
@@ -63,7 +95,9 @@ def resolve_programs(
             log.extend(d for d in error.diagnostics if d not in log.items)
             continue
         if resolved is not None:
-            found.append(resolved)
+            trusted = resolved.fmu_is_below((*program_path, programs_folder()))
+            isolated = isolation is Isolation.ALWAYS or (isolation is Isolation.AUTO and not trusted)
+            found.append(replace(resolved, is_isolated=isolated))
     return tuple(found)
 
 

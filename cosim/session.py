@@ -17,7 +17,7 @@ from cosim.diagnostic import CosimError, Diagnostic, DiagnosticLog, StageError, 
 from cosim.graph import PortGraph, build_graph
 from cosim.master import Loop, Master, Snapshot
 from cosim.plan import MasterAlgorithm, compile_plan, matches
-from cosim.program import ResolvedProgram, resolve_programs
+from cosim.program import Isolation, ResolvedProgram, resolve_programs
 from cosim.resource import find_stage
 from cosim.result import Results
 from cosim.rigid.component import RigidBodyComponent
@@ -80,6 +80,7 @@ def read(
     program_path: Sequence[Path | str] = (),
     fmi_version: str = "2.0",
     substeps: int = 1,
+    isolate: str = "auto",
 ) -> System:
     """Load a stage and file every finding in `log`, errors included.
 
@@ -91,7 +92,11 @@ def read(
     roots = {name: Path(folder) for name, folder in (asset_roots or {}).items()}
     description = read_system(find_stage(Path(stage)), asset_roots=roots, log=log)
     programs = resolve_programs(
-        description.programs, program_path=[Path(p) for p in program_path], fmi_version=fmi_version, log=log
+        description.programs,
+        program_path=[Path(p) for p in program_path],
+        fmi_version=fmi_version,
+        isolation=_isolation(isolate),
+        log=log,
     )
     return System(description, programs, tuple(log), substeps)
 
@@ -103,6 +108,7 @@ def load(
     program_path: Sequence[Path | str] = (),
     fmi_version: str = "2.0",
     substeps: int = 1,
+    isolate: str = "auto",
 ) -> System:
     """Load a stage: read it, find and compile its programs.
 
@@ -112,6 +118,8 @@ def load(
         program_path: folders that may serve programs which are not where the stage says.
         fmi_version: what Modelica programs are compiled to, "2.0" or "3.0".
         substeps: physics steps per communication step.
+        isolate: which FMUs run in a process of their own: "auto" (files from outside the program path),
+            "always", "never".
 
     Raises:
         CosimError: with every error that was found.
@@ -124,6 +132,7 @@ def load(
         program_path=program_path,
         fmi_version=fmi_version,
         substeps=substeps,
+        isolate=isolate,
     )
     log.raise_errors(StageError)
     return system
@@ -259,6 +268,10 @@ class Simulation:
         else:
             self._master.hold(ref, number)
 
+    def resolve(self, name: str, direction: Direction = Direction.OUTPUT) -> PortRef:
+        """The address that a name means: itself, or for `PRIM.NAME` the port of this direction, else of the other."""
+        return self._resolve(name, direction)
+
     def release(self, name: str) -> None:
         """Give an input back to its wire, else to its authored value."""
         self._running().release(self._resolve(name, Direction.INPUT))
@@ -272,6 +285,11 @@ class Simulation:
         self._running().restore(snapshot)
 
     # ---- what came of it
+
+    @property
+    def order(self) -> MasterAlgorithm:
+        """The master algorithm."""
+        return self._algorithm
 
     @property
     def graph(self) -> PortGraph:
@@ -408,6 +426,14 @@ def _algorithm(order: str) -> MasterAlgorithm:
     except ValueError:
         names = " or ".join(a.value for a in MasterAlgorithm)
         raise UsageError.of("order-unknown", f"{order!r} is no master algorithm", hint=f"use {names}") from None
+
+
+def _isolation(name: str) -> Isolation:
+    try:
+        return Isolation(name)
+    except ValueError:
+        names = ", ".join(i.value for i in Isolation)
+        raise UsageError.of("isolation-unknown", f"{name!r} is no isolation", hint=f"one of {names}") from None
 
 
 def _loop(name: str) -> Loop:

@@ -29,7 +29,12 @@ def system_options(options: argparse.Namespace) -> dict[str, Any]:
     for folder in options.program_path:
         if not Path(folder).is_dir():
             raise UsageError.of("program-path-not-found", f"--program-path {folder} is not a folder")
-    return {"asset_roots": roots, "program_path": options.program_path, "fmi_version": options.fmi}
+    return {
+        "asset_roots": roots,
+        "program_path": options.program_path,
+        "fmi_version": options.fmi,
+        "isolate": options.isolate,
+    }
 
 
 def start_values(texts: Iterable[str]) -> dict[str, float | str]:
