@@ -59,6 +59,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_ports(commands)
     _add_graph(commands)
     _add_build(commands)
+    _add_fmu(commands)
     _add_compare(commands)
     _add_test(commands)
     return parser
@@ -104,11 +105,15 @@ def _step_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_run(commands: _Commands) -> None:
-    parser = _command(commands, "run", "simulate a stage and record a trace")
+    parser = _command(commands, "run", "simulate a stage and record a trace; exit code 1 if an assertion fails")
     _stage_arguments(parser)
-    _step_argument(parser)
-    parser.add_argument("--start-time", default="0", metavar="S", help="start time [s] (default 0)")
-    parser.add_argument("--stop-time", default="10", metavar="S", help="stop time [s] (default 10)")
+    parser.add_argument(
+        "scenario", metavar="SCENARIO.toml", nargs="?", help="stimuli, events, faults and assertions of the run"
+    )
+    # What is not given here may stand in the scenario.
+    parser.add_argument("--step-size", metavar="S", help="communication step size [s] (default 1/240)")
+    parser.add_argument("--start-time", metavar="S", help="start time [s] (default 0)")
+    parser.add_argument("--stop-time", metavar="S", help="stop time [s] (default 10)")
     parser.add_argument("--substeps", type=int, default=1, metavar="N", help="physics steps per communication step")
     parser.add_argument(
         "--start-value",
@@ -125,12 +130,12 @@ def _add_run(commands: _Commands) -> None:
         help="record only ports that match, such as '/Lander/*' or '*.outputs:angle'",
     )
     parser.add_argument("--output-file", metavar="F", help="the trace (default runs/NAME/trace.csv)")
-    parser.add_argument("--order", choices=("jacobi", "gauss-seidel"), default="jacobi", help="master algorithm")
+    parser.add_argument("--order", choices=("jacobi", "gauss-seidel"), help="master algorithm (default jacobi)")
     parser.add_argument(
         "--loop", choices=("auto", "python"), default="auto", help="exchange loop: in C where it can, or all in Python"
     )
     parser.add_argument("--tolerance", type=float, metavar="R", help="relative tolerance of solvers inside FMUs")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of random generators (default 0)")
+    parser.add_argument("--seed", type=int, metavar="N", help="seed of random generators (default 0)")
     parser.add_argument("--no-plot", action="store_true", help="write no trace.png")
     parser.add_argument("--verbose", action="store_true", help="print every finding of the stage, not only errors")
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
@@ -203,6 +208,22 @@ def _add_compare(commands: _Commands) -> None:
     )
     parser.add_argument("--rows", type=int, default=12, metavar="N", help="columns to show, the worst first")
     parser.add_argument("--json", action="store_true", help="print the comparison as JSON")
+
+
+def _add_fmu(commands: _Commands) -> None:
+    parser = _command(commands, "fmu", "look at one FMU, check it, or run it alone")
+    parser.add_argument("action", choices=("info", "validate", "simulate"))
+    parser.add_argument("file", metavar="FILE", help="a .fmu file")
+    parser.add_argument("--all", action="store_true", help="info: local variables, too")
+    parser.add_argument("--input", metavar="CSV", help="simulate: a table of inputs over time")
+    parser.add_argument("--start-time", default="0", metavar="S", help="simulate: start time [s] (default 0)")
+    parser.add_argument("--stop-time", metavar="S", help="simulate: stop time [s] (default: the FMU's experiment)")
+    parser.add_argument("--step-size", metavar="S", help="simulate: communication step size [s]")
+    parser.add_argument(
+        "--start-value", action="append", default=[], metavar="NAME=VALUE", help="simulate: a start value"
+    )
+    parser.add_argument("--output-file", metavar="F", help="simulate: the trace (default FILE.csv here)")
+    parser.add_argument("--json", action="store_true", help="info, validate: as JSON")
 
 
 def _add_test(commands: _Commands) -> None:
