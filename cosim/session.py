@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import importlib.metadata
 import math
 import platform
@@ -10,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from cosim.component import Causality, Component, Direction, Experiment, Port, PortRef
 from cosim.diagnostic import CosimError, Diagnostic, DiagnosticLog, StageError, StepError, UsageError
@@ -26,6 +27,7 @@ from cosim.usd.system import read_system
 
 Seconds = str | int | float | Fraction
 DEFAULT_STEP = Fraction(1, 240)
+_Choice = TypeVar("_Choice", bound=enum.StrEnum)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,7 @@ def read(
         description.programs,
         program_path=[Path(p) for p in program_path],
         fmi_version=fmi_version,
-        isolation=_isolation(isolate),
+        isolation=_choice(Isolation, isolate, "isolation-unknown"),
         log=log,
     )
     return System(description, programs, tuple(log), substeps)
@@ -174,8 +176,8 @@ class Simulation:
     ) -> None:
         self.system = system
         self.experiment = _experiment(step, start, stop, tolerance, seed)
-        self._algorithm = _algorithm(order)
-        self._loop = _loop(loop)
+        self._algorithm = _choice(MasterAlgorithm, order, "order-unknown")
+        self._loop = _choice(Loop, loop, "loop-unknown")
         self._record = record
         self._values: dict[PortRef, float | str] = {}
         self._holds: dict[PortRef, float] = {}
@@ -420,28 +422,13 @@ def _experiment(step: Seconds, start: Seconds, stop: Seconds | None, tolerance: 
     return Experiment(step=size, start=begin, stop=end, tolerance=tolerance, seed=seed)
 
 
-def _algorithm(order: str) -> MasterAlgorithm:
+def _choice(kind: type[_Choice], name: str, code: str) -> _Choice:
+    """A member of an enumeration by its name."""
     try:
-        return MasterAlgorithm(order)
+        return kind(name)
     except ValueError:
-        names = " or ".join(a.value for a in MasterAlgorithm)
-        raise UsageError.of("order-unknown", f"{order!r} is no master algorithm", hint=f"use {names}") from None
-
-
-def _isolation(name: str) -> Isolation:
-    try:
-        return Isolation(name)
-    except ValueError:
-        names = ", ".join(i.value for i in Isolation)
-        raise UsageError.of("isolation-unknown", f"{name!r} is no isolation", hint=f"one of {names}") from None
-
-
-def _loop(name: str) -> Loop:
-    try:
-        return Loop(name)
-    except ValueError:
-        names = " or ".join(loop.value for loop in Loop)
-        raise UsageError.of("loop-unknown", f"{name!r} is no exchange loop", hint=f"use {names}") from None
+        names = ", ".join(member.value for member in kind)
+        raise UsageError.of(code, f"{name!r} is not known", hint=f"one of {names}") from None
 
 
 def _finite(name: str, value: float | str) -> float | str:
