@@ -1,4 +1,4 @@
-"""`cosim run STAGE`."""
+"""`cosim run STAGE [SCENARIO.toml]`."""
 
 from __future__ import annotations
 
@@ -13,50 +13,68 @@ from typing import Any
 
 import numpy as np
 
-from cosim.cli import EXIT_FAILED, EXIT_OK
+from cosim.cli import EXIT_FAILED, EXIT_FINDINGS, EXIT_OK
 from cosim.command.arguments import count_findings, print_findings, start_values, system_options
 from cosim.component import PortRef
 from cosim.diagnostic import CosimError, Severity, UsageError
 from cosim.plan import matches
 from cosim.result import Results
+from cosim.scenario_file import read_scenario
+from cosim.scenario_run import ScenarioRun
 from cosim.session import Simulation, System, keeping_results, load
 
 SUMMARY_ROWS = 12
+DEFAULT_STOP = 10
 
 
 def run(options: argparse.Namespace) -> int:
     """Simulate, write the trace and its provenance, print a summary."""
     system = load(options.stage, substeps=options.substeps, **system_options(options))
     files = _Files.prepare(options.output_file, system.name)
-    simulation = Simulation(
-        system,
-        step=options.step_size,
-        start=options.start_time,
-        stop=options.stop_time,
-        record=options.output_variable or None,
-        start_values=start_values(options.start_value),
-        order=options.order,
-        tolerance=options.tolerance,
-        seed=options.seed,
-        loop=options.loop,
-    )
+    simulation, scenario = _prepare(system, options)
     with keeping_results(simulation) as ended:
-        simulation.initialize()
+        if scenario is None:
+            simulation.initialize()
         ticks = simulation.experiment.ticks
         print_findings(simulation.diagnostics, at_least=Severity.INFO if options.verbose else Severity.ERROR)
         with _progress(system.name, ticks) as on_tick:
             began = time.perf_counter()
             try:
-                simulation.run(on_tick=on_tick)
+                (scenario or simulation).run(on_tick=on_tick)
             finally:
                 elapsed = time.perf_counter() - began
     if not simulation.is_initialized:
         raise ended[0]
-    results = simulation.results
+    results = (scenario or simulation).results
+    outcomes = scenario.judge() if scenario else ()
     summary = _summary(system, results, elapsed, ended)
+    if scenario:
+        summary |= {"stopped": scenario.stopped, "assertions": [o.as_dict() for o in outcomes]}
     files.write(results, summary, plot=not options.no_plot)
     _report(summary, files, results, options)
-    return _exit(ended)
+    failed = [o.diagnostic(scenario.scenario) for o in outcomes if not o.passed] if scenario else []
+    print_findings(failed)
+    return _exit(ended) or (EXIT_FINDINGS if failed else EXIT_OK)
+
+
+def _prepare(system: System, options: argparse.Namespace) -> tuple[Simulation, ScenarioRun | None]:
+    """The simulation, and the scenario that drives it where one is given."""
+    given = {
+        "step": options.step_size,
+        "start": options.start_time,
+        "stop": options.stop_time,
+        "record": options.output_variable or None,
+        "start_values": start_values(options.start_value),
+        "order": options.order,
+        "tolerance": options.tolerance,
+        "seed": options.seed,
+        "loop": options.loop,
+    }
+    if options.scenario:
+        scenario = ScenarioRun(system, read_scenario(options.scenario), **given)
+        return scenario.simulation, scenario
+    known = {name: value for name, value in given.items() if value is not None}
+    return Simulation(system, **{"stop": DEFAULT_STOP, **known}), None
 
 
 def _exit(ended: list[BaseException]) -> int:
@@ -199,6 +217,10 @@ def _report(summary: dict[str, Any], files: _Files, results: Results, options: a
             # Adding 0.0 makes a negative zero a plain one.
             cells = "  ".join(f"{row[key] + 0.0:>12.6g}" for key in ("first", "last", "minimum", "maximum"))
             print(f"  {name:<{width}}  {cells}  {row['unit']}".rstrip())
+    if summary.get("stopped"):
+        print(f"  stopped by the scenario: {summary['stopped']}")
+    for row in summary.get("assertions", ()):
+        print(f"  {'holds ' if row['passed'] else 'FAILED'}  {row['assertion']}: {row['detail']}")
     findings = count_findings(d for d in results.diagnostics if d.severity >= Severity.WARNING)
     if findings and not options.verbose:
         print(f"  {findings} of the stage: `cosim check {options.stage}` lists them")
