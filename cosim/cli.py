@@ -62,6 +62,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_fmu(commands)
     _add_compare(commands)
     _add_test(commands)
+    _add_info(commands)
     return parser
 
 
@@ -207,6 +208,7 @@ def _add_compare(commands: _Commands) -> None:
         "--column", action="append", default=[], metavar="NAME", help="compare only this column; may be repeated"
     )
     parser.add_argument("--rows", type=int, default=12, metavar="N", help="columns to show, the worst first")
+    parser.add_argument("--plot", metavar="FILE.png", help="plot the worst columns with the tube")
     parser.add_argument("--json", action="store_true", help="print the comparison as JSON")
 
 
@@ -224,6 +226,13 @@ def _add_fmu(commands: _Commands) -> None:
     )
     parser.add_argument("--output-file", metavar="F", help="simulate: the trace (default FILE.csv here)")
     parser.add_argument("--json", action="store_true", help="info, validate: as JSON")
+
+
+def _add_info(commands: _Commands) -> None:
+    parser = _command(commands, "info", "say what a result file holds and what it came from")
+    parser.add_argument("result", metavar="RESULT", help="a trace, a .csv file")
+    parser.add_argument("pattern", metavar="PATTERN", nargs="?", default="*", help="glob, such as '*angle*'")
+    parser.add_argument("--json", action="store_true", help="print it as JSON")
 
 
 def _add_test(commands: _Commands) -> None:

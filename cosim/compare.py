@@ -261,6 +261,18 @@ def tube(time: FloatArray, values: FloatArray, at: FloatArray, window: float) ->
     return low, high
 
 
+def tube_of(reference: Results, name: str, tolerance: Tolerance) -> tuple[FloatArray, FloatArray]:
+    """The bounds that a trace must keep at the times of the reference, shape (rows,) each."""
+    values = reference[name]
+    low, high = tube(reference.time, values, reference.time, tolerance.samples * _sample(reference.time))
+    size = _width(values, tolerance)
+    return low - size, high + size
+
+
+def _width(expected: FloatArray, tolerance: Tolerance) -> float:
+    return tolerance.relative * float(np.ptp(expected)) + tolerance.absolute
+
+
 def _interpolate(time: FloatArray, values: FloatArray, at: FloatArray) -> FloatArray:
     return np.asarray(np.interp(at, time, values), dtype=np.float64)
 
@@ -353,7 +365,7 @@ def _judge(
 def _judge_tube(name: str, unit: str, result: Results, reference: Results, tolerance: Tolerance) -> ColumnComparison:
     """The trace must stay in the reference's tube; and the reference in the trace's, lest it skip a peak."""
     actual, expected = result[name], reference[name]
-    size = tolerance.relative * float(np.ptp(expected)) + tolerance.absolute
+    size = _width(expected, tolerance)
     low, high = tube(reference.time, expected, result.time, tolerance.samples * _sample(reference.time))
     found = _judge(name, unit, False, result.time, actual, low, high, np.full_like(actual, size))
     window = tolerance.samples * max(_sample(reference.time), _sample(result.time))

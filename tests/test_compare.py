@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cosim.cli import main
-from cosim.compare import Level, Tolerance, compare, tube
+from cosim.compare import Level, Tolerance, compare, tube, tube_of
 from cosim.component import PortType
 from cosim.diagnostic import TraceMismatch, UsageError
 from cosim.result import Column, Results
@@ -238,3 +238,71 @@ def test_json_of_an_infinite_ratio_is_valid_json():
     y = (TIME >= 4.0).astype(float)
     found = results(1 - y).compare(results(y))
     assert json.loads(json.dumps(found.as_dict(), allow_nan=False))["columns"][0]["worst_ratio"] is None
+
+
+def test_plot_shows_the_worst_columns_in_their_tube(tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    from cosim.adapter.compare_plot import plot_comparison
+
+    columns = (Column("a", "m"), Column("b"), Column("c"))
+    good = Results(TIME, np.stack(list(SIGNALS.values()), 1), columns)
+    bad = Results(TIME, good.values * [1.0, 1.02, 1.5], columns)
+    figure = plot_comparison(compare(bad, good), bad, good)
+    assert [axis.get_title(loc="left") for axis in figure.axes] == ["c", "b"]
+    assert all("first violation" in axis.get_legend_handles_labels()[1] for axis in figure.axes)
+    assert all("tube" in axis.get_legend_handles_labels()[1] for axis in figure.axes)
+    assert len(plot_comparison(compare(good, good), good, good).axes) == 1
+    cut = Results(TIME[:800], good.values[:800], columns)
+    assert len(plot_comparison(compare(cut, good), cut, good).axes) == 3
+    bad.to_csv(tmp_path / "bad.csv")
+    good.to_csv(tmp_path / "good.csv")
+    files = [str(tmp_path / "bad.csv"), str(tmp_path / "good.csv")]
+    assert main(["compare", *files, "--plot", str(tmp_path / "plot.png")]) == 1
+    assert (tmp_path / "plot.png").stat().st_size > 10_000
+    assert main(["compare", *files, "--plot", str(tmp_path / "gone" / "plot.png")]) == 2
+    assert "output-not-writable" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", SIGNALS)
+def test_tube_of_holds_the_reference_and_just_not_an_offset(name):
+    y = SIGNALS[name]
+    low, high = tube_of(results(y), "/A.outputs:y", Tolerance(relative=0.01, samples=0))
+    np.testing.assert_allclose(high - y, 0.01 * np.ptp(y), rtol=1e-9)
+    np.testing.assert_allclose(y - low, 0.01 * np.ptp(y), rtol=1e-9)
+
+
+def test_info_says_what_a_file_holds_and_came_from(tmp_path, capsys):
+    path = tmp_path / "trace.csv"
+    values = np.stack([SIGNALS["sine"], np.where(TIME > 9, np.nan, 1.0)], 1)
+    Results(TIME, values, (Column("/A.outputs:y"), Column("/B.outputs:z"))).to_csv(path)
+    assert main(["info", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert "1001 rows, 2 columns, 0 s to 10 s, every 0.01 s" in out
+    assert "no metadata" in out and "100 not finite" in out
+    about = {"status": "completed", "reason": "it is better", "ports": {"/A.outputs:y": {"unit": "m"}}}
+    (tmp_path / "run.json").write_text(json.dumps(about))
+    assert main(["info", str(path), "*y", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [c["name"] for c in found["columns"]] == ["/A.outputs:y"]
+    assert found["columns"][0]["unit"] == "m" and found["columns"][0]["minimum"] == values[:, 0].min()
+    assert found["rows"] == 1001 and found["is_uniform"] and found["step"] == pytest.approx(0.01)
+    assert main(["info", str(path), "nothing"]) == 0
+    out = capsys.readouterr().out
+    assert "it is better" in out and "no column matches" in out
+    (tmp_path / "run.json").write_text("{")
+    assert main(["info", str(path)]) == 2
+    assert "result-unreadable" in capsys.readouterr().err
+
+
+def test_info_of_odd_files(tmp_path, capsys):
+    path = tmp_path / "t.csv"
+    for text, words in (
+        ("time,a\n", "0 rows"),
+        ("time,a\n0,1\n1,2\n1,3\n0.5,4\n", "1 repeated times, 1 times that go BACKWARDS"),
+        ("time,a\nnan,nan\n", "? to ?"),
+    ):
+        path.write_text(text)
+        assert main(["info", str(path)]) == 0
+        assert words in capsys.readouterr().out
+        assert main(["info", str(path), "--json"]) == 0
+        json.loads(capsys.readouterr().out)

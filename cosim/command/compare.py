@@ -5,17 +5,26 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from pathlib import Path
 
 from cosim.cli import EXIT_FINDINGS, EXIT_OK
 from cosim.command.arguments import tolerance
+from cosim.diagnostic import UsageError
 from cosim.result import Results
 
 
 def run(options: argparse.Namespace) -> int:
     """Print a table of the worst columns; 1 if the trace differs."""
-    found = Results.from_csv(options.result).compare(
-        options.reference, level=options.level, tolerance=tolerance(options), columns=options.column or None
-    )
+    result, reference = Results.from_csv(options.result), Results.from_csv(options.reference)
+    band = tolerance(options)
+    found = result.compare(reference, level=options.level, tolerance=band, columns=options.column or None)
+    if options.plot:
+        from cosim.adapter.compare_plot import plot_comparison
+
+        try:
+            plot_comparison(found, result, reference, tolerance=band, path=Path(options.plot))
+        except (OSError, ValueError) as error:
+            raise UsageError.of("output-not-writable", f"{options.plot} cannot be written: {error}") from None
     if options.json:
         json.dump({"result": options.result, "reference": options.reference, **found.as_dict()}, sys.stdout, indent=2)
         print()
