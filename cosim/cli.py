@@ -244,6 +244,7 @@ def _add_test(commands: _Commands) -> None:
     _tolerance_arguments(parser)
     parser.add_argument("--jobs", type=int, metavar="N", help="processes at a time (default: one per CPU)")
     parser.add_argument("--junit", metavar="FILE", help="write JUnit XML")
+    parser.add_argument("--html", metavar="FILE", help="write a summary as an HTML page")
     parser.add_argument("--rows", type=int, default=6, metavar="N", help="columns to show of a case that fails")
     parser.add_argument("--json", action="store_true", help="print the outcomes as JSON")
     parser.add_argument("--update", action="store_true", help="make the traces that differ the references")

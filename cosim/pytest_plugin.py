@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pytest
 
 if TYPE_CHECKING:
+    from cosim.case import Case
     from cosim.compare import Comparison, Tolerance
-    from cosim.regression import Case
     from cosim.result import Results
 
 REFERENCE_ENDINGS = ("_ref.csv", "_out.csv")
@@ -115,7 +115,7 @@ class CaseFile(pytest.File):
 
     def collect(self) -> Iterator[CaseItem]:
         """One test per program or stage that has this reference."""
-        from cosim.regression import cases_of_reference
+        from cosim.case import cases_of_reference
 
         for case in cases_of_reference(self.path):
             yield CaseItem.from_parent(self, name=case.name, case=case)

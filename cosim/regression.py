@@ -1,24 +1,17 @@
-"""Regression cases: a program or a stage, what drives it, and the reference trace it must reproduce.
-
-The files of a case stand beside its subject `X.fmu`, `X.mo` or `X.usda`, with the names of the FMI
-cross-check and of the Reference-FMUs:
-
-* `X_ref.csv` (or `X_out.csv`): the reference trace;
-* `X_ref.opt`: StartTime, StopTime, StepSize, RelTol; what it leaves out is taken from the reference;
-* `X_in.csv`: the inputs of a program;
-* `X_ref.json`: what the reference was made with, and why it was last changed; written on an update.
+"""Running regression cases and keeping their references.
 
 A reference that was made by the same FMUs, experiment and version is compared exactly, any other
-one in a tube (`cosim.compare`).
+one in a tube (`cosim.compare`); `X_ref.json` says what it was made with.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
+import platform
+import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
@@ -29,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
+from cosim.case import Case, read_options
 from cosim.compare import Comparison, Level, Tolerance
-from cosim.component import Direction, PortRef
 from cosim.diagnostic import CosimError, Diagnostic, DiagnosticLog, Severity, SourceLocation, UsageError
 from cosim.fmi import InputTable, open_fmu, simulate_fmu
 from cosim.graph import PortGraph
@@ -38,38 +31,10 @@ from cosim.modelica import build_fmu
 from cosim.result import Column, Results
 from cosim.session import Seconds, load, provenance, seconds, versions
 from cosim.session import open as open_stage
+from cosim.upstream import furthest_upstream
 
-PROGRAM_SUFFIXES = (".fmu", ".mo")
-STAGE_SUFFIXES = (".usda", ".usd", ".usdc", ".usdz")
-REFERENCE_ENDINGS = ("_ref.csv", "_out.csv")
+PHYSICS = ("pybullet", "pybullet-arm64")
 DEFAULT_STOP, DEFAULT_STEP = "10", "1/240"
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """A subject with its reference.
-
-    Attributes:
-        subject: a .fmu, a .mo or a stage.
-        reference: the reference trace; it need not exist before an update.
-    """
-
-    subject: Path
-    reference: Path
-
-    @property
-    def name(self) -> str:
-        """The file name of the subject."""
-        return self.subject.name
-
-    @property
-    def is_stage(self) -> bool:
-        """Whether the subject is a stage."""
-        return self.subject.suffix.lower() in STAGE_SUFFIXES
-
-    def beside(self, ending: str) -> Path:
-        """A file of this case, such as `_in.csv`."""
-        return self.subject.with_name(self.subject.stem + ending)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,65 +145,6 @@ class Outcome:
         }
 
 
-# ---- finding cases
-
-
-def find_cases(paths: Sequence[Path | str], *, new: bool = False) -> tuple[Case, ...]:
-    """The cases of files and folders, sorted.
-
-    Args:
-        paths: subjects, or folders whose subjects with a reference are taken.
-        new: take a subject that is given itself even if it has no reference yet.
-
-    Raises:
-        UsageError: a path is not there, or there is no case.
-    """
-    found: dict[Path, Case] = {}
-    for path in map(Path, paths):
-        cases = list(_cases_of(path)) if path.is_dir() else [_case(path, new=new)]
-        if not cases:
-            hint = "a case is X.fmu, X.mo or X.usda with X_ref.csv or X_out.csv beside it"
-            raise UsageError.of("case-not-found", f"there is no case in {path}", hint=hint)
-        found.update((c.subject.resolve(), c) for c in cases)
-    return tuple(found[key] for key in sorted(found))
-
-
-def _cases_of(folder: Path) -> Iterator[Case]:
-    for subject in sorted(folder.rglob("*")):
-        if subject.suffix.lower() in PROGRAM_SUFFIXES + STAGE_SUFFIXES and subject.is_file():
-            reference = _reference(subject)
-            if reference is not None:
-                yield Case(subject, reference)
-
-
-def cases_of_reference(reference: Path) -> tuple[Case, ...]:
-    """The subjects whose reference a file is, sorted."""
-    ending = next((e for e in REFERENCE_ENDINGS if reference.name.endswith(e)), "")
-    stem = reference.name.removesuffix(ending)
-    subjects = (reference.with_name(stem + suffix) for suffix in PROGRAM_SUFFIXES + STAGE_SUFFIXES)
-    return tuple(Case(s, reference) for s in subjects if s.is_file() and _reference(s) == reference)
-
-
-def _case(subject: Path, *, new: bool) -> Case:
-    if not subject.is_file():
-        raise UsageError.of("case-not-found", f"{subject} does not exist")
-    if subject.suffix.lower() not in PROGRAM_SUFFIXES + STAGE_SUFFIXES:
-        raise UsageError.of("case-not-found", f"{subject} is no program and no stage", hint="give a .fmu, .mo or .usda")
-    reference = _reference(subject)
-    if reference is None and not new:
-        raise UsageError.of(
-            "case-reference-missing",
-            f"{subject} has no reference: neither {subject.stem}_ref.csv nor {subject.stem}_out.csv is beside it",
-            hint='make one: cosim test --update --reason "first reference"',
-        )
-    return Case(subject, reference or subject.with_name(subject.stem + REFERENCE_ENDINGS[0]))
-
-
-def _reference(subject: Path) -> Path | None:
-    paths = (subject.with_name(subject.stem + ending) for ending in REFERENCE_ENDINGS)
-    return next((path for path in paths if path.is_file()), None)
-
-
 # ---- running one
 
 
@@ -258,7 +164,8 @@ def _run(case: Case, settings: Settings) -> Outcome:
     experiment = _experiment(case, reference, settings)
     run = _run_stage if case.is_stage else _run_program
     results, about, graph = run(case, experiment, reference, settings)
-    metadata = {**about, **experiment.as_dict(), "cosim": versions().get("usd-cosim", "")}
+    machine = f"{sys.platform} {platform.machine()}"
+    metadata = {**about, **experiment.as_dict(), "machine": machine, "cosim": versions().get("usd-cosim", "")}
     if reference is None:
         missing = Diagnostic(Severity.ERROR, "case-reference-missing", f"{case.reference} does not exist")
         return Outcome(case, results=results, errors=(missing,), metadata=metadata)
@@ -322,6 +229,7 @@ def _run_stage(
     made = provenance(system)
     about = {
         "subject": case.name,
+        "physics": {name: made["versions"][name] for name in PHYSICS if name in made["versions"]},
         "layers": {Path(name).name: digest for name, digest in sorted(made["layers"].items())},
         "fmu_sha256": {path: program["sha256"] for path, program in sorted(made["programs"].items())},
     }
@@ -359,31 +267,6 @@ def _step(reference: Results) -> Fraction | None:
     return Fraction(size).limit_denominator(100_000) or Fraction(size)
 
 
-def read_options(path: Path) -> dict[str, float]:
-    """Read a `_ref.opt` file of the FMI cross-check: lines `Name, number`; {} if there is none.
-
-    Raises:
-        UsageError: a line is not of this form.
-    """
-    if not path.is_file():
-        return {}
-    options: dict[str, float] = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        text = line.partition("//")[0].strip()
-        if not text:
-            continue
-        name, _, value = text.replace("=", ",").partition(",")
-        try:
-            options[name.strip()] = float(value.strip().strip('"'))
-            if not math.isfinite(options[name.strip()]):
-                raise ValueError
-        except ValueError:
-            where = SourceLocation(str(path), line=number)
-            hint = "lines such as `StepSize, 0.01`"
-            raise UsageError.of("case-options-invalid", f"{text!r} is not `Name, number`", where, hint) from None
-    return options
-
-
 # ---- what a reference was made with
 
 
@@ -403,6 +286,8 @@ def _differences(case: Case, now: Mapping[str, Any]) -> tuple[str, ...] | None:
         "fmu_sha256": "another FMU",
         "source_sha256": "another Modelica source",
         "layers": "other layers",
+        "physics": "another physics engine",
+        "machine": "machine",
         "start_time": "start time",
         "stop_time": "stop time",
         "step_size": "step size",
@@ -448,52 +333,6 @@ def update_case(outcome: Outcome, reason: str) -> tuple[Path, ...]:
         options.write_text("\n".join(lines) + "\n", encoding="utf-8")
         written.append(options)
     return tuple(written)
-
-
-# ---- where a difference comes from
-
-
-def furthest_upstream(comparison: Comparison, graph: PortGraph | None = None) -> str:
-    """The port at which a difference begins.
-
-    From the column that differs first, the connections are followed upstream for as long as a
-    source differs no later.
-
-    Args:
-        comparison: of a trace.
-        graph: of the system; without it the column that differs first is it.
-
-    Returns:
-        The name of a column; "" if none differs.
-    """
-    failures = {c.name: c for c in comparison.failures}
-    if not failures:
-        return ""
-    here = next(iter(failures))
-    if graph is None:
-        return here
-    seen = {here}
-    while True:
-        time = failures[here].first_time or 0.0
-        earlier = [
-            name
-            for name in _sources(here, graph)
-            if name in failures and name not in seen and (failures[name].first_time or 0.0) <= time
-        ]
-        if not earlier:
-            return here
-        here = min(earlier, key=lambda name: (failures[name].first_time or 0.0, name))
-        seen.add(here)
-
-
-def _sources(name: str, graph: PortGraph) -> list[str]:
-    """What a port follows: an input its sources; an output the driven inputs of its component and their sources."""
-    ref = PortRef.parse(name)
-    if ref.direction is Direction.INPUT:
-        return [str(w.source.ref) for w in graph.wires if w.target.ref == ref]
-    found = graph.resolve(ref)
-    wires = [w for w in graph.wires if found is not None and w.target_component == found[0]]
-    return [str(port.ref) for w in wires for port in (w.target, w.source)]
 
 
 # ---- running many

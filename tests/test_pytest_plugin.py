@@ -11,7 +11,7 @@ import tomllib
 import numpy as np
 import pytest
 
-from cosim.regression import cases_of_reference, find_cases
+from cosim.case import cases_of_reference, find_cases
 from cosim.result import Results
 
 STAGE = """#usda 1.0

@@ -9,13 +9,15 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 
+from cosim.case import find_cases, read_options
 from cosim.cli import main
 from cosim.compare import compare
 from cosim.component import PortType
 from cosim.diagnostic import DiagnosticLog, UsageError
-from cosim.regression import Settings, find_cases, furthest_upstream, read_options, run_case, run_cases, update_case
+from cosim.regression import Settings, run_case, run_cases, update_case
 from cosim.result import Column, Results
 from cosim.session import load
+from cosim.upstream import furthest_upstream
 from tests.fmi.fmi_zoo import build
 
 CASES = ("Altimeter", "PID", "Oscillator", "TouchdownDetector")
@@ -273,6 +275,18 @@ def test_upstream_of_ports_that_differ_at_the_same_time(chain):
         assert furthest_upstream(compare(Results(time, shifted, reference.columns), reference), graph) == origin
 
 
+def test_the_way_upstream_leads_through_what_was_not_recorded(chain):
+    graph = load(chain).graph(DiagnosticLog())
+    names = ("/Last.outputs:y", "/Source.outputs:y")
+    time = np.linspace(0, 1, 11)
+    values = np.stack([np.sin(time), np.cos(time)], 1)
+    reference = Results(time, values, tuple(map(Column, names)))
+    assert furthest_upstream(compare(Results(time, values + 5, reference.columns), reference), graph) == names[1]
+    # A source that differs later is not the cause.
+    late = values + 5.0 * np.stack([time >= 0, time > 0.5], 1)
+    assert furthest_upstream(compare(Results(time, late, reference.columns), reference), graph) == names[0]
+
+
 # ---- many, reports, crashes
 
 
@@ -281,7 +295,11 @@ def test_command_reports_all_in_a_table_json_and_junit(folder, capsys, tmp_path)
     rewrite(place / "PID_ref.csv", MUTATIONS["offset of 5 %"])
     (place / "TouchdownSensor_ref.opt").write_text("StepSize, \x07often\n")
     report = tmp_path / "report.xml"
-    assert main(["test", str(place), "--jobs", "2", "--junit", str(report)]) == 1
+    page = tmp_path / "report.html"
+    assert main(["test", str(place), "--jobs", "2", "--junit", str(report), "--html", str(page)]) == 1
+    shown = page.read_text()
+    assert "1 passed, 1" in shown and "DIFFERS" in shown and "PID.mo" in shown and "\x07" not in shown
+    ElementTree.fromstring(shown.removeprefix("<!doctype html>").replace('<meta charset="utf-8">', ""))
     said = capsys.readouterr()
     assert [line.split()[0] for line in said.out.splitlines()] == ["passed", "failed", "error", "1"]
     assert "1 passed, 1 failed, 1 error" in said.out
@@ -303,6 +321,8 @@ def test_tolerance_and_level_of_the_command(folder, capsys):
     assert main(["test", str(place), "--jobs", "1", "--rtol", "0.05", "--level", "exact"]) == 1
     assert main(["test", str(place), "--jobs", "0"]) == 2
     assert "jobs-invalid" in capsys.readouterr().err
+    assert main(["test", str(place), "--jobs", "1", "--rtol", "0.05", "--html", str(place / "no" / "page.html")]) == 2
+    assert "output-not-writable" in capsys.readouterr().err
 
 
 def test_fmu_and_out_csv(tmp_path):
@@ -337,3 +357,33 @@ def test_an_event_one_step_late_is_inside_the_tube_and_two_steps_are_not():
     assert compare(late[0], reference).passed
     assert not compare(late[0], reference, level="exact").passed
     assert not compare(late[1], reference).passed
+
+
+# ---- the stages
+
+
+@pytest.mark.parametrize("name", ["arm_servo", "lander", "pendulum"])
+def test_every_stage_reproduces_its_reference(project, name):
+    # In the tube: another C compiler or build of the physics engine rounds otherwise.
+    outcome = run_case(find_cases([project / "stages" / f"{name}.usda"])[0], Settings(level="tube"))
+    assert outcome.passed, outcome.explain()
+    assert len(outcome.comparison.columns) >= 3
+
+
+def test_no_stage_is_without_a_reference(project):
+    stages = sorted(p.name for p in (project / "stages").glob("*.usda"))
+    assert [c.name for c in find_cases([project / "stages"])] == stages
+
+
+def test_a_changed_stage_fails_and_the_cause_is_named(project, tmp_path):
+    shutil.copytree(project / "fmus", tmp_path / "fmus")
+    shutil.copytree(project / "stages", tmp_path / "stages")
+    stage = tmp_path / "stages" / "pendulum.usda"
+    text = stage.read_text()
+    assert "physics:mass = 1" in text and "localPos1 = (0, 0.5, 0)" in text
+    stage.write_text(text.replace("localPos1 = (0, 0.5, 0)", "localPos1 = (0, 0.48, 0)"))
+    outcome = run_case(find_cases([stage])[0])
+    assert outcome.status == "failed"
+    # A hinge elsewhere: the gyroscope sees it before the angle has gone anywhere.
+    assert outcome.origin == "/World/Rod/Imu.outputs:gyro_z"
+    assert any("other layers" in note for note in outcome.notes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import html
 import json
 import os
 import sys
@@ -11,10 +12,11 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from cosim.case import find_cases
 from cosim.cli import EXIT_FINDINGS, EXIT_OK
 from cosim.command.arguments import tolerance
 from cosim.diagnostic import CosimError, UsageError
-from cosim.regression import Outcome, Settings, find_cases, run_cases, update_case
+from cosim.regression import Outcome, Settings, run_cases, update_case
 
 
 def run(options: argparse.Namespace) -> int:
@@ -38,6 +40,8 @@ def run(options: argparse.Namespace) -> int:
     outcomes = run_cases(cases, settings, jobs=jobs, on_outcome=show)
     if options.junit:
         _write(options.junit, junit(outcomes))
+    if options.html:
+        _write(options.html, as_html(outcomes))
     for outcome in outcomes:
         if not outcome.passed:
             print(f"\n{outcome.case.subject}\n{outcome.explain(options.rows)}", file=sys.stderr)
@@ -107,6 +111,35 @@ def junit(outcomes: Sequence[Outcome]) -> str:
         ElementTree.SubElement(row, kind, {"message": first.strip()}).text = text
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def as_html(outcomes: Sequence[Outcome]) -> str:
+    """The outcomes as a page of its own: a table, and what is wrong with each case that does not pass."""
+    counts = Counter(o.status for o in outcomes)
+    verdict = ", ".join(f"{n} {status}" for status, n in sorted(counts.items(), key=lambda row: row[0] != "passed"))
+    rows, details = [], []
+    for number, outcome in enumerate(outcomes):
+        found = outcome.comparison
+        name = html.escape(str(outcome.case.subject))
+        columns = f"{sum(c.passed for c in found.columns)} of {len(found.columns)}" if found else "–"
+        link = name if outcome.passed else f'<a href="#case{number}">{name}</a>'
+        level = found.level.value if found else "–"
+        cells = (outcome.status, link, level, columns, html.escape(outcome.origin), f"{outcome.seconds:.2f}")
+        rows.append(f'<tr class="{outcome.status}">' + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
+        if not outcome.passed:
+            details.append(f'<h2 id="case{number}">{name}</h2><pre>{html.escape(_xml_text(outcome.explain()))}</pre>')
+    head = "".join(f"<th>{word}</th>" for word in ("", "case", "level", "columns that agree", "first differs", "s"))
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>cosim test: {verdict}</title><style>{_STYLE}'
+        f"</style><h1>cosim test: {verdict}</h1><table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody>"
+        f"</table>{''.join(details)}</html>\n"
+    )
+
+
+_STYLE = (
+    "body{font-family:sans-serif;margin:2em}td,th{text-align:left;padding:.2em 1em .2em 0}"
+    ".passed td:first-child{color:#176f2c}tr:not(.passed) td:first-child{color:#b00020;font-weight:bold}"
+)
 
 
 def _xml_text(text: str) -> str:
