@@ -100,24 +100,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """A reference trace with its subject is a file of tests, where that was asked for."""
+    """A reference trace with its subject, or an FMU with experiments, is a file of tests where that was asked for."""
     config = parent.config
-    if not file_path.name.endswith(REFERENCE_ENDINGS) or not (
-        config.getoption("cosim") or config.getini("cosim_cases")
-    ):
+    if not (config.getoption("cosim") or config.getini("cosim_cases")):
+        return None
+    if not file_path.name.endswith((*REFERENCE_ENDINGS, ".fmu")):
         return None
     collected: CaseFile = CaseFile.from_parent(parent, path=file_path)
     return collected
 
 
 class CaseFile(pytest.File):
-    """A reference trace; its subjects are the tests."""
+    """A reference trace whose subjects are the tests, or an FMU whose experiments are."""
 
     def collect(self) -> Iterator[CaseItem]:
-        """One test per program or stage that has this reference."""
-        from cosim.case import cases_of_reference
+        """One test per program or stage that has this reference, or per experiment of the FMU."""
+        from cosim.case import cases_inside, cases_of_reference
 
-        for case in cases_of_reference(self.path):
+        is_fmu = self.path.suffix.lower() == ".fmu"
+        for case in cases_inside(self.path) if is_fmu else cases_of_reference(self.path):
             yield CaseItem.from_parent(self, name=case.name, case=case)
 
 

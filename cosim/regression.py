@@ -27,6 +27,7 @@ from cosim.compare import Comparison, Level, Tolerance
 from cosim.diagnostic import CosimError, Diagnostic, DiagnosticLog, Severity, SourceLocation, UsageError
 from cosim.fmi import InputTable, open_fmu, simulate_fmu
 from cosim.graph import PortGraph
+from cosim.ls_ref import FmuExperiment
 from cosim.modelica import build_fmu
 from cosim.result import Column, Results
 from cosim.session import Seconds, load, provenance, seconds, versions
@@ -160,6 +161,8 @@ def run_case(case: Case, settings: Settings | None = None) -> Outcome:
 
 
 def _run(case: Case, settings: Settings) -> Outcome:
+    if case.trouble:
+        return Outcome(case, errors=case.trouble)
     reference = Results.from_csv(case.reference) if case.reference.is_file() else None
     experiment = _experiment(case, reference, settings)
     run = _run_stage if case.is_stage else _run_program
@@ -194,11 +197,12 @@ def _run_program(
         about["source_sha256"] = _sha256(path)
         path = build_fmu(path, library_path=[path.parent], log=log).path
     about["fmu_sha256"] = open_fmu(path, log=log).sha256
-    driven = case.beside("_in.csv")
-    table = Results.from_csv(driven) if driven.is_file() else None
+    driven = case.experiment.stimuli if case.experiment else case.beside("_in.csv")
+    table = Results.from_csv(driven) if driven is not None and driven.is_file() else None
     traces = simulate_fmu(
         path,
         inputs=InputTable(table.time, {name: table[name] for name in table.names}) if table else None,
+        start_values=dict(case.experiment.start_values) if case.experiment else None,
         outputs=list(reference.names) if reference is not None else None,
         start=seconds(experiment.start),
         stop=seconds(experiment.stop),
@@ -244,7 +248,7 @@ def _sha256(path: Path) -> str:
 
 
 def _experiment(case: Case, reference: Results | None, settings: Settings) -> CaseExperiment:
-    options = read_options(case.beside("_ref.opt"))
+    options = _authored(case.experiment) if case.experiment else read_options(case.beside("_ref.opt"))
     start: Seconds = 0
     stop, step = settings.stop, settings.step
     if reference is not None and len(reference) > 1:
@@ -256,6 +260,17 @@ def _experiment(case: Case, reference: Results | None, settings: Settings) -> Ca
         options.get("StepSize") or step,
         options.get("RelTol"),
     )
+
+
+def _authored(experiment: FmuExperiment) -> dict[str, float]:
+    """What an experiment of an FMU says, in the words of a `_ref.opt` file."""
+    said = {
+        "StartTime": experiment.start,
+        "StopTime": experiment.stop,
+        "StepSize": experiment.step,
+        "RelTol": experiment.tolerance,
+    }
+    return {name: value for name, value in said.items() if value is not None}
 
 
 def _step(reference: Results) -> Fraction | None:
@@ -273,7 +288,7 @@ def _step(reference: Results) -> Fraction | None:
 def _differences(case: Case, now: Mapping[str, Any]) -> tuple[str, ...] | None:
     """What differs between now and when the reference was recorded; None if that is not known."""
     path = case.beside("_ref.json")
-    if not path.is_file():
+    if case.experiment is not None or not path.is_file():
         return None
     try:
         then = json.loads(path.read_text(encoding="utf-8"))
@@ -318,6 +333,9 @@ def update_case(outcome: Outcome, reason: str) -> tuple[Path, ...]:
             hint='--update --reason "why the new trace is right"',
         )
     case, results = outcome.case, outcome.results
+    if case.experiment is not None and not outcome.passed:
+        message = f"the reference of {case.name} belongs to the FMU: nothing was written"
+        raise UsageError.of("case-reference-embedded", message, hint="build the FMU again with a new reference")
     if results is None or outcome.metadata is None:
         raise CosimError(*outcome.errors)
     if outcome.passed and not outcome.is_stale:

@@ -7,11 +7,14 @@ import shutil
 import subprocess
 import sys
 import tomllib
+import zipfile
 
 import numpy as np
 import pytest
 
 from cosim.case import cases_of_reference, find_cases
+from cosim.ls_ref import MANIFEST
+from cosim.modelica import build_fmu
 from cosim.result import Results
 
 STAGE = """#usda 1.0
@@ -96,6 +99,20 @@ def test_cases_are_collected_only_where_that_is_asked_for(suite, project):
     assert done.returncode == 1
     assert "ramp.usda FAILED" in done.stdout and "1 failed, 1 passed" in done.stdout
     assert "DIFFERS (tube)" in done.stdout and "Traceback" not in done.stdout
+
+
+def test_experiments_inside_an_fmu_are_collected(suite):
+    path = suite / "suite" / "Ramp.fmu"
+    build_fmu(None, code="model Ramp output Real y; equation y = 2*time; end Ramp;", output=path)
+    shutil.move(suite / "suite" / "ramp_ref.csv", suite / "ramp.csv")
+    table = (suite / "ramp.csv").read_text().replace("/Ramp.outputs:y", "y")
+    with zipfile.ZipFile(path, "a") as archive:
+        related = '<fmiReferences><Related type="text/csv" source="{}" role="result"/></fmiReferences>'
+        archive.writestr(MANIFEST, related.format("Ramp_out.csv"))
+        archive.writestr(MANIFEST.replace("fmi-ls-manifest.xml", "Ramp_out.csv"), table)
+    done = run_pytest(suite, "--cosim")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Ramp.fmu#Ramp_out PASSED" in done.stdout and "1 passed" in done.stdout
 
 
 def test_a_case_that_cannot_run_fails(suite):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from cosim.case import find_cases
 from cosim.cli import EXIT_FINDINGS, EXIT_OK
-from cosim.command.arguments import tolerance
+from cosim.command.arguments import print_findings, tolerance
 from cosim.diagnostic import CosimError, UsageError
 from cosim.regression import Outcome, Settings, run_cases, update_case
 
@@ -78,6 +78,10 @@ def _update(outcomes: Sequence[Outcome], reason: str) -> int:
     for outcome in outcomes:
         try:
             written = update_case(outcome, reason)
+        except UsageError as error:
+            failed = True
+            print_findings(error.diagnostics)
+            continue
         except CosimError:
             # What stopped it was printed with the other differences.
             failed = True
