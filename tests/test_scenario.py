@@ -473,3 +473,25 @@ def test_invalid_scenario_is_exit_2_and_unknown_port_exit_1(place, scenario, cap
     assert "scenario-invalid" in capsys.readouterr().err
     assert main(["run", "stage.usda", str(scenario('[inputs]\n"/No.inputs:x" = 1\n')), "--no-plot"]) == 1
     assert "scenario-port-unknown" in capsys.readouterr().err
+
+
+def test_the_shipped_scenario_holds_and_its_faults_matter(project):
+    stage = cosim.load(project / "stages" / "lander.usda")
+    scenario = read_scenario(project / "stages" / "lander_faults.toml")
+    run = ScenarioRun(stage, scenario)
+    with run.simulation:
+        faulty = run.run()
+    assert [o.passed for o in run.judge()] == [True, True, True]
+    plain = cosim.simulate(stage, stop=9, step="1/240")
+    range_error = faulty["/World/Lander/Descent.inputs:altitude_m"] - faulty["/World/Lander/Radar/Altimeter.range_m"]
+    assert 0.2 < np.std(range_error[1:400]) < 0.5
+    assert not np.array_equal(faulty["/World/Lander.outputs:velocity_y"], plain["/World/Lander.outputs:velocity_y"])
+
+
+def test_the_documented_scenario_is_one(project, tmp_path):
+    text = (project / "docs" / "scenarios.md").read_text()
+    path = tmp_path / "doc.toml"
+    path.write_text(text.split("```toml\n")[1].split("```")[0])
+    (tmp_path / "sun.csv").write_text("time,elevation\n0,1\n1,2\n")
+    scenario = read_scenario(path)
+    assert len(scenario.stimuli) == 3 and len(scenario.events) == 2 and len(scenario.assertions) == 1
