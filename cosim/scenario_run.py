@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -19,7 +20,7 @@ import numpy as np
 
 from cosim.assertion import AssertionOutcome, judge
 from cosim.component import Causality, Direction, LinearTransformation, PortRef
-from cosim.diagnostic import DiagnosticLog, StageError, UsageError
+from cosim.diagnostic import DiagnosticLog, SourceLocation, StageError, StepError, UsageError
 from cosim.fault import ActiveFault
 from cosim.plan import MasterAlgorithm
 from cosim.result import Results
@@ -230,6 +231,10 @@ class ScenarioRun:
         return total
 
     def _give(self, driven: _DrivenInput, value: float) -> None:
+        if not math.isfinite(value):
+            message = f"the scenario makes {driven.ref} {value} at t = {self.simulation.time:.9g} s"
+            hint = "look at its faults and at what it is connected to"
+            raise StepError.of("input-not-finite", message, SourceLocation(str(self.scenario.path)), hint)
         if driven.given != value:
             driven.given = value
             self.simulation.set(str(driven.ref), value)

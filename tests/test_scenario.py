@@ -175,6 +175,14 @@ def test_fault_that_cannot_act_is_an_error_with_its_line(drive):
         drive(fault("gain", "value = 2"), order="gauss-seidel")
 
 
+def test_a_fault_that_overflows_stops_the_run_with_the_time(place, scenario, capsys):
+    path = str(scenario(fault("gain", "value = 1e308", span="from = 1") + fault("gain", "value = 10", span="")))
+    assert main(["run", "stage.usda", path, "--no-plot"]) == 3
+    err = capsys.readouterr().err
+    assert "input-not-finite" in err and "/Sink.inputs:u" in err and "t = 1 s" in err
+    assert Results.from_csv(place / "runs" / "stage" / "trace.csv").time[-1] == pytest.approx(1.0)
+
+
 # ---- stimuli, start values, events, stops
 
 
