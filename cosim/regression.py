@@ -26,13 +26,12 @@ from cosim.case import Case, read_options
 from cosim.compare import Comparison, Level, Tolerance
 from cosim.diagnostic import CosimError, Diagnostic, DiagnosticLog, Severity, SourceLocation, UsageError
 from cosim.fmi import InputTable, open_fmu, simulate_fmu
-from cosim.graph import PortGraph
 from cosim.ls_ref import FmuExperiment
 from cosim.modelica import build_fmu
 from cosim.result import Column, Results
-from cosim.session import Seconds, load, provenance, seconds, versions
+from cosim.session import Seconds, connections, load, provenance, seconds, versions
 from cosim.session import open as open_stage
-from cosim.upstream import furthest_upstream
+from cosim.upstream import Connections, furthest_upstream
 
 PHYSICS = ("pybullet", "pybullet-arm64")
 DEFAULT_STOP, DEFAULT_STEP = "10", "1/240"
@@ -166,7 +165,7 @@ def _run(case: Case, settings: Settings) -> Outcome:
     reference = Results.from_csv(case.reference) if case.reference.is_file() else None
     experiment = _experiment(case, reference, settings)
     run = _run_stage if case.is_stage else _run_program
-    results, about, graph = run(case, experiment, reference, settings)
+    results, about, wiring = run(case, experiment, reference, settings)
     machine = f"{sys.platform} {platform.machine()}"
     metadata = {**about, **experiment.as_dict(), "machine": machine, "cosim": versions().get("usd-cosim", "")}
     if reference is None:
@@ -181,7 +180,7 @@ def _run(case: Case, settings: Settings) -> Outcome:
         comparison,
         results,
         notes=notes,
-        origin=furthest_upstream(comparison, graph),
+        origin=furthest_upstream(comparison, wiring),
         metadata=metadata,
         is_stale=bool(differing),
     )
@@ -189,7 +188,7 @@ def _run(case: Case, settings: Settings) -> Outcome:
 
 def _run_program(
     case: Case, experiment: CaseExperiment, reference: Results | None, settings: Settings
-) -> tuple[Results, dict[str, Any], PortGraph | None]:
+) -> tuple[Results, dict[str, Any], Connections]:
     log = DiagnosticLog()
     path = case.subject
     about: dict[str, Any] = {"subject": case.name}
@@ -212,12 +211,12 @@ def _run_program(
     )
     names = [name for name in traces if name != "time"]
     values = np.stack([traces[name] for name in names], 1) if names else np.zeros((len(traces["time"]), 0))
-    return Results(traces["time"], values, tuple(map(Column, names)), diagnostics=tuple(log)), about, None
+    return Results(traces["time"], values, tuple(map(Column, names)), diagnostics=tuple(log)), about, ()
 
 
 def _run_stage(
     case: Case, experiment: CaseExperiment, reference: Results | None, settings: Settings
-) -> tuple[Results, dict[str, Any], PortGraph | None]:
+) -> tuple[Results, dict[str, Any], Connections]:
     system = load(case.subject, program_path=settings.program_path)
     record = list(reference.names) if reference is not None else list(settings.record or system.description.summary)
     with open_stage(
@@ -229,7 +228,7 @@ def _run_stage(
         record=record or None,
     ) as simulation:
         results = simulation.run()
-        graph = simulation.graph
+        wiring = connections(simulation.graph)
     made = provenance(system)
     about = {
         "subject": case.name,
@@ -237,7 +236,7 @@ def _run_stage(
         "layers": {Path(name).name: digest for name, digest in sorted(made["layers"].items())},
         "fmu_sha256": {path: program["sha256"] for path, program in sorted(made["programs"].items())},
     }
-    return results, about, graph
+    return results, about, wiring
 
 
 def _sha256(path: Path) -> str:

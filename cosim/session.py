@@ -320,6 +320,7 @@ class Simulation:
             "order": self._algorithm.value,
             "seed": self.experiment.seed,
             "start_values": {str(ref): value for ref, value in sorted(self._values.items())},
+            "connections": connections(self._graph),
         }
 
     def _running(self) -> Master:
@@ -458,6 +459,20 @@ def provenance(system: System) -> dict[str, Any]:
         },
         "versions": versions(),
     }
+
+
+def connections(graph: PortGraph) -> list[dict[str, str]]:
+    """Every connection with the components at its ends, for whoever follows a difference upstream."""
+    names = [c.name for c in graph.components]
+    return [
+        {
+            "source": str(w.source.ref),
+            "of": names[w.source_component],
+            "target": str(w.target.ref),
+            "in": names[w.target_component],
+        }
+        for w in graph.wires
+    ]
 
 
 def versions() -> dict[str, str]:

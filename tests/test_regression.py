@@ -16,7 +16,7 @@ from cosim.component import PortType
 from cosim.diagnostic import DiagnosticLog, UsageError
 from cosim.regression import Settings, run_case, run_cases, update_case
 from cosim.result import Column, Results
-from cosim.session import load
+from cosim.session import connections, load
 from cosim.upstream import furthest_upstream
 from tests.fmi.fmi_zoo import build
 
@@ -259,7 +259,7 @@ def test_difference_is_followed_to_the_port_furthest_upstream(chain, capsys):
 
 
 def test_upstream_of_ports_that_differ_at_the_same_time(chain):
-    graph = load(chain).graph(DiagnosticLog())
+    graph = connections(load(chain).graph(DiagnosticLog()))
     names = ("/Last.outputs:y", "/Source.outputs:y", "/Twice.inputs:u", "/Twice.outputs:y")
     time = np.linspace(0, 1, 11)
     values = np.stack([np.sin(time * (k + 1)) for k in range(4)], 1)
@@ -276,7 +276,7 @@ def test_upstream_of_ports_that_differ_at_the_same_time(chain):
 
 
 def test_the_way_upstream_leads_through_what_was_not_recorded(chain):
-    graph = load(chain).graph(DiagnosticLog())
+    graph = connections(load(chain).graph(DiagnosticLog()))
     names = ("/Last.outputs:y", "/Source.outputs:y")
     time = np.linspace(0, 1, 11)
     values = np.stack([np.sin(time), np.cos(time)], 1)
@@ -285,6 +285,21 @@ def test_the_way_upstream_leads_through_what_was_not_recorded(chain):
     # A source that differs later is not the cause.
     late = values + 5.0 * np.stack([time >= 0, time > 0.5], 1)
     assert furthest_upstream(compare(Results(time, late, reference.columns), reference), graph) == names[0]
+
+
+def test_compare_follows_the_connections_that_a_run_left_beside_its_trace(chain, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    arguments = ["run", "chain.usda", "--stop-time", "0.5", "--no-plot", "--output-file"]
+    assert main([*arguments, "good.csv"]) == 0
+    chain.write_text(STAGE.replace("k = 2", "k = 3"))
+    assert main([*arguments, "bad.csv"]) == 0
+    capsys.readouterr()
+    assert main(["compare", "bad.csv", "good.csv"]) == 1
+    assert "furthest upstream: /Source.outputs:y" in capsys.readouterr().out
+    assert main(["compare", "bad.csv", "good.csv", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["origin"] == "/Source.outputs:y"
+    assert main(["compare", "good.csv", "good.csv"]) == 0
+    assert "upstream" not in capsys.readouterr().out
 
 
 # ---- many, reports, crashes

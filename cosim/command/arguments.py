@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import sys
 from collections import Counter
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cosim.compare import Tolerance
-from cosim.diagnostic import Diagnostic, Severity, UsageError
+from cosim.diagnostic import Diagnostic, Severity, SourceLocation, UsageError
 
 
 def system_options(options: argparse.Namespace) -> dict[str, Any]:
@@ -50,6 +51,22 @@ def start_values(texts: Iterable[str]) -> dict[str, float | str]:
             )
         values[name] = _value(name, value.strip())
     return values
+
+
+def metadata_beside(path: Path) -> dict[str, Any]:
+    """What stands beside a trace: `run.json` of its folder if it is a run's, else the .json of its name."""
+    candidates = [path.with_suffix(".json")] + ([path.with_name("run.json")] if path.name == "trace.csv" else [])
+    for candidate in candidates:
+        if not candidate.is_file():
+            continue
+        try:
+            found = json.loads(candidate.read_text(encoding="utf-8"))
+        except ValueError as error:
+            where = SourceLocation(str(candidate))
+            raise UsageError.of("result-unreadable", f"{candidate.name} is no JSON: {error}", where) from None
+        if isinstance(found, dict):
+            return found
+    return {}
 
 
 def tolerance(options: argparse.Namespace) -> Tolerance:

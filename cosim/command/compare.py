@@ -8,9 +8,10 @@ import sys
 from pathlib import Path
 
 from cosim.cli import EXIT_FINDINGS, EXIT_OK
-from cosim.command.arguments import tolerance
+from cosim.command.arguments import metadata_beside, tolerance
 from cosim.diagnostic import UsageError
 from cosim.result import Results
+from cosim.upstream import furthest_upstream
 
 
 def run(options: argparse.Namespace) -> int:
@@ -25,9 +26,16 @@ def run(options: argparse.Namespace) -> int:
             plot_comparison(found, result, reference, tolerance=band, path=Path(options.plot))
         except (OSError, ValueError) as error:
             raise UsageError.of("output-not-writable", f"{options.plot} cannot be written: {error}") from None
+    origin = furthest_upstream(found, metadata_beside(Path(options.result)).get("connections", ()))
     if options.json:
-        json.dump({"result": options.result, "reference": options.reference, **found.as_dict()}, sys.stdout, indent=2)
+        json.dump(
+            {"result": options.result, "reference": options.reference, "origin": origin, **found.as_dict()},
+            sys.stdout,
+            indent=2,
+        )
         print()
     else:
         print(found.table(options.rows))
+        if origin:
+            print(f"furthest upstream: {origin}")
     return EXIT_OK if found.passed else EXIT_FINDINGS

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from cosim.cli import EXIT_OK
+from cosim.command.arguments import metadata_beside
 from cosim.component import FloatArray
-from cosim.diagnostic import SourceLocation, UsageError
 from cosim.result import Results
 
 
@@ -22,7 +22,7 @@ def run(options: argparse.Namespace) -> int:
     """Print what a result file holds and what it came from."""
     path = Path(options.result)
     results = Results.from_csv(path)
-    about = _provenance(path)
+    about = metadata_beside(path)
     summary = {**_times(results), "columns": _columns(results, options.pattern, about)}
     if options.json:
         json.dump({"file": str(path), **summary, "provenance": about}, sys.stdout, indent=2, allow_nan=False)
@@ -93,22 +93,6 @@ def _print_columns(rows: list[dict[str, Any]]) -> None:
         cells = "  ".join(f"{row[key] + 0.0:>12.6g}" if key in row else f"{'–':>12}" for key in keys)
         bad = f"  {row['not_finite']} not finite" if row["not_finite"] else ""
         print(f"  {row['name']:<{width}}  {cells}  {row['unit']}{bad}".rstrip())
-
-
-def _provenance(path: Path) -> dict[str, Any]:
-    """What stands beside a trace: `run.json` of its folder if it is a run's, else the .json of its name."""
-    candidates = [path.with_suffix(".json")] + ([path.with_name("run.json")] if path.name == "trace.csv" else [])
-    for candidate in candidates:
-        if not candidate.is_file():
-            continue
-        try:
-            found = json.loads(candidate.read_text(encoding="utf-8"))
-        except ValueError as error:
-            where = SourceLocation(str(candidate))
-            raise UsageError.of("result-unreadable", f"{candidate.name} is no JSON: {error}", where) from None
-        if isinstance(found, dict):
-            return found
-    return {}
 
 
 def _provenance_lines(about: Mapping[str, Any]) -> list[str]:
