@@ -235,12 +235,16 @@ def _interrupted(stage, trace, wait, folder):
         # A suite that runs in the background of a shell inherits an ignored SIGINT.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
-    deadline = time.monotonic() + 60
-    while not trace.exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    time.sleep(wait)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    try:
+        deadline = time.monotonic() + 60
+        while not trace.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        time.sleep(wait)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    finally:
+        # An endless run must not outlive its test.
+        process.kill()
     return process.returncode, err
 
 
