@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,7 +42,7 @@ def plot_results(results: Results, names: Sequence[str] = (), *, path: Path | No
 
     del matplotlib
     panels = _panels(results, _chosen(results, names), limit=not names)
-    figure = Figure(figsize=(9.0, 1.2 + 2.1 * max(1, len(panels))), layout="constrained")
+    figure: Figure = _shown_in_notebooks(Figure)(figsize=(9.0, 1.2 + 2.1 * max(1, len(panels))), layout="constrained")
     axes = figure.subplots(max(1, len(panels)), 1, sharex=True, squeeze=False)[:, 0]
     for axis, (unit, columns) in zip(axes, panels, strict=False):
         for index in columns:
@@ -63,6 +64,18 @@ def plot_results(results: Results, names: Sequence[str] = (), *, path: Path | No
     if path is not None:
         figure.savefig(path, dpi=110)
     return figure
+
+
+def _shown_in_notebooks(figure: type[Figure]) -> type[Figure]:
+    """A figure that a notebook shows as it is, without pyplot and its global state."""
+
+    class ShownFigure(figure):  # type: ignore[valid-type, misc]
+        def _repr_png_(self) -> bytes:
+            buffer = io.BytesIO()
+            self.savefig(buffer, format="png", dpi=90)
+            return buffer.getvalue()
+
+    return ShownFigure
 
 
 def _chosen(results: Results, names: Sequence[str]) -> list[int]:
