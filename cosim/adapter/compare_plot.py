@@ -66,7 +66,7 @@ def plot_comparison(
     axes[-1].set_xlabel("time [s]")
     finite = np.isfinite(reference.time)
     if finite.any():
-        axes[-1].set_xlim(float(reference.time[finite].min()), float(reference.time[finite].max()))
+        axes[-1].set_xlim(float(np.min(reference.time[finite])), float(np.max(reference.time[finite])))
     if path is not None:
         figure.savefig(path, dpi=120)
     return figure

@@ -73,7 +73,7 @@ def _columns(results: Results, pattern: str, about: Mapping[str, Any]) -> list[d
         values = results[name]
         finite = values[np.isfinite(values)]
         facts = (
-            {"first": finite[0], "last": finite[-1], "minimum": finite.min(), "maximum": finite.max()}
+            {"first": finite[0], "last": finite[-1], "minimum": np.min(finite), "maximum": np.max(finite)}
             if finite.size
             else {}
         )
