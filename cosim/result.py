@@ -63,6 +63,7 @@ class Recorder:
         self._chunks.append(self._chunk)
         self._times.append(self._time)
         self._rows = 0
+        self._addresses: tuple[int, int] | None = None
 
     def append(self, time: float, bus: FloatArray) -> None:
         """Record one row: the time [s] and the recorded entries of the bus."""
@@ -81,8 +82,11 @@ class Recorder:
         """Where the native loop may write: addresses of the next time and row, and how many rows fit."""
         if self._rows == CHUNK_ROWS:
             self._grow()
-        time = self._time.ctypes.data + self._rows * self._time.itemsize
-        return time, self._chunk.ctypes.data + self._rows * self._chunk.strides[0], CHUNK_ROWS - self._rows
+        if self._addresses is None:
+            self._addresses = (self._time.ctypes.data, self._chunk.ctypes.data)
+        time, rows = self._addresses
+        at = self._rows
+        return time + at * self._time.itemsize, rows + at * self._chunk.strides[0], CHUNK_ROWS - at
 
     def written(self, rows: int) -> None:
         """Count rows that were written there."""
@@ -95,6 +99,7 @@ class Recorder:
             full, rest = full - 1, CHUNK_ROWS
         del self._chunks[full + 1 :], self._times[full + 1 :]
         self._chunk, self._time, self._rows = self._chunks[full], self._times[full], rest
+        self._addresses = None
 
     def values(self) -> tuple[FloatArray, FloatArray]:
         """Times, shape (rows,), and values, shape (rows, columns)."""
