@@ -114,6 +114,7 @@ class _GraphBuilder:
         self.description = description
         self.log = log
         self.index = {c.name: i for i, c in enumerate(self.components)}
+        self.portless = dict(description.mechanism.portless)
         self.forwards: dict[PortRef, list[Connection]] = {}
         for forward in description.forwards:
             self.forwards.setdefault(forward.target, []).append(forward)
@@ -295,7 +296,8 @@ class _GraphBuilder:
             message = f"{what} {ref}, and {ref.path} has no such {ref.direction.value[:-1]}"
             hint = f"{ref.direction.value} there: {', '.join(near)}" + (" …" if len(near) < len(names) else "")
         else:
-            message = f"{what} {ref}, and {ref.path} has no {ref.direction.value}"
+            reason = self.portless.get(ref.path)
+            message = f"{what} {ref}, and {ref.path} has no {ref.direction.value}" + (f": {reason}" if reason else "")
             hint = "`cosim ports STAGE` lists every port"
         (self.log.error if error else self.log.warning)("port-unknown", message, where, hint)
 

@@ -146,7 +146,7 @@ def test_unknown_source_port(stage, tmp_path):
 
 def test_wire_to_a_joint_without_ports(stage, tmp_path):
     path = stage(program="float inputs:length.connect = </Weld.outputs:angle>")
-    check_error(cli("run", path, *RUN, cwd=tmp_path), 1, "/Weld", "angle")
+    check_error(cli("run", path, *RUN, cwd=tmp_path), 1, "/Weld", "angle", "a fixed joint has no ports")
 
 
 def test_wrong_unit(stage, tmp_path):
