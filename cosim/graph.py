@@ -312,7 +312,7 @@ class _GraphBuilder:
         self.log.warning(
             "loop-algebraic",
             f"algebraic loop over {len(loop)} ports: {cycle}",
-            hint="it is delayed by one communication step; --loops iterate solves it, --loops error refuses it",
+            hint="it is delayed by one communication step; if that matters, break it with a state or a sampled program",
         )
 
 

@@ -192,5 +192,5 @@ class StageReader:
             f"{kind}-not-realised",
             f"{name} is authored and not realised: it has no effect on the simulation",
             where,
-            hint="remove it, or see `cosim schemas` for what is realised",
+            hint="remove it, or take it as a note; the README lists what is realised",
         )
