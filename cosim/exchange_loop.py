@@ -194,7 +194,9 @@ def _hosted_plan(plan: StepPlan, experiment: Experiment, component: int, calls: 
     if experiment.stop is not None and experiment.ticks > 0:
         start = (experiment.ticks - 1) // part.divider * part.divider
         last_size = experiment.interval(start, experiment.ticks - start)
-    return HostedPlan(calls, part.divider, part.input_slice, part.output_slice, last_size)
+    # A period beyond any run: C counts in 64 bits.
+    divider = min(part.divider, 2**53)
+    return HostedPlan(calls, divider, part.input_slice, part.output_slice, last_size)
 
 
 __all__ = ["NativeLoop", "Outcome", "Stopped"]

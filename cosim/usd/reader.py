@@ -9,11 +9,12 @@ harmless metadata.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from pxr import Sdf, Usd, UsdGeom, UsdPhysics, UsdShade
+from pxr import Sdf, Tf, Usd, UsdGeom, UsdPhysics, UsdShade
 
 from cosim.diagnostic import DiagnosticLog, SourceLocation
 
@@ -58,14 +59,47 @@ class StageReader:
     def __init__(self, stage: Usd.Stage, log: DiagnosticLog, layer_names: Mapping[str, str] | None = None) -> None:
         self.stage = stage
         self.log = log
-        self.metres = float(UsdGeom.GetStageMetersPerUnit(stage))
-        self.kilograms = float(UsdPhysics.GetStageKilogramsPerUnit(stage))
-        self.up_axis = str(UsdGeom.GetStageUpAxis(stage))
         self._layer_names = dict(layer_names or {})
+        self.metres = self._per_unit("metersPerUnit", UsdGeom.GetStageMetersPerUnit)
+        self.kilograms = self._per_unit("kilogramsPerUnit", UsdPhysics.GetStageKilogramsPerUnit)
+        self.up_axis = self._up_axis()
         self._consumed: set[tuple[str, str]] = set()
         self._consumed_schemas: set[tuple[str, str]] = set()
         self._inert: dict[tuple[str, str], str] = {}
         self._prims: tuple[Usd.Prim, ...] | None = None
+
+    # ---- the stage's own metadata
+
+    def _per_unit(self, name: str, read: Callable[[Usd.Stage], float]) -> float:
+        """A positive finite number; 1, with a finding, where it is something else."""
+        try:
+            value = float(read(self.stage))
+        except Tf.ErrorException:
+            value = math.nan
+        if math.isfinite(value) and value > 0.0 and 1e-9 < value < 1e9:
+            return value
+        self._metadata_invalid(name, "a positive number, such as 1 or 0.01")
+        return 1.0
+
+    def _up_axis(self) -> str:
+        try:
+            axis = str(UsdGeom.GetStageUpAxis(self.stage))
+        except Tf.ErrorException:
+            axis = ""
+        if axis in ("Y", "Z"):
+            return axis
+        self._metadata_invalid("upAxis", '"Y" or "Z"')
+        return "Y"
+
+    def _metadata_invalid(self, name: str, cure: str) -> None:
+        root = self.stage.GetRootLayer()
+        written = root.pseudoRoot.GetInfo(name) if root.pseudoRoot.HasInfo(name) else "not usable"
+        self.log.error(
+            "stage-metadata-invalid",
+            f"{name} of the stage is {written}",
+            SourceLocation(self.layer_name(root)),
+            hint=f"author {cure}",
+        )
 
     # ---- what is there
 

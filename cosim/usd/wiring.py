@@ -63,9 +63,9 @@ def _is_shading(prim: Usd.Prim) -> bool:
 
 def _read_program(prim: Usd.Prim, reader: StageReader, found: Wiring) -> None:
     path = str(prim.GetPath())
-    implementation = reader.get_authored(prim, "info:implementationSource")
-    code = reader.get_authored(prim, "info:sourceCode")
-    asset = reader.get_authored(prim, "info:sourceAsset")
+    implementation = _typed(prim, reader, "info:implementationSource", str)
+    code = _typed(prim, reader, "info:sourceCode", str)
+    asset = _typed(prim, reader, "info:sourceAsset", Sdf.AssetPath)
     class_name = str(reader.get_authored(prim, "info:sourceAsset:subIdentifier") or "")
     identifier = reader.get_authored(prim, "info:id")
     reader.consume(prim, "lunco:program:communicationPeriod")
@@ -105,6 +105,20 @@ def _read_program(prim: Usd.Prim, reader: StageReader, found: Wiring) -> None:
     )
 
 
+def _typed(prim: Usd.Prim, reader: StageReader, name: str, kind: Any) -> Any:
+    """An authored value of the type that it must have; None, with a finding, for another one."""
+    value = reader.get_authored(prim, name)
+    if value is None or isinstance(value, kind):
+        return value
+    reader.log.error(
+        "program-attribute-invalid",
+        f"{name} of {prim.GetPath()} is authored with the type {prim.GetAttribute(name).GetTypeName()}",
+        reader.locate(prim, name),
+        hint="author a token or string, an asset path, or a number, as the attribute is",
+    )
+    return None
+
+
 def _absolute(asset: Sdf.AssetPath, prim: Usd.Prim) -> str:
     """The file that an asset path means, whether or not it exists."""
     if asset.resolvedPath:
@@ -122,7 +136,7 @@ def _declare_parameters_inert(prim: Usd.Prim, reader: StageReader) -> None:
 
 
 def _period(prim: Usd.Prim, reader: StageReader) -> Fraction | None:
-    value = reader.get_authored(prim, "lunco:program:communicationPeriod")
+    value = _typed(prim, reader, "lunco:program:communicationPeriod", (int, float))
     if value is None:
         return None
     number = float(value)

@@ -86,6 +86,11 @@ def test_random_graphs_to_the_bit(tmp_path, seed, version, order):
     assert {"Integer", "Boolean"} <= {c.type.value for c in one.columns} or version == "3.0"
 
 
+def test_a_period_beyond_any_run(tmp_path):
+    stage = write(tmp_path, program("P", LAG, "double lunco:program:communicationPeriod = 1e300"))
+    assert_same(*both(stage, step="1/100", stop=1))
+
+
 def test_nothing_but_fmus_runs_whole(tmp_path):
     with cosim.open(random_stage(tmp_path, 1), step="1/100", stop=30) as sim:
         sim.run()

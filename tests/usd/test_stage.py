@@ -130,3 +130,17 @@ def test_an_edited_file_is_read_again(tmp_path: Path) -> None:
     open_stage(stage, log=DiagnosticLog())
     write(stage, 'def "B" {}\n')
     assert open_stage(stage, log=DiagnosticLog()).stage.GetPrimAtPath("/B")
+
+
+@pytest.mark.parametrize(
+    "line", ["metersPerUnit = 0", "metersPerUnit = -1", "metersPerUnit = nan", "metersPerUnit = inf", 'upAxis = "W"']
+)
+def test_metadata_of_the_stage_that_cannot_be_is_an_error(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "stage.usda"
+    path.write_text(f'#usda 1.0\n(\n    {line}\n)\ndef Xform "A"\n{{\n}}\n')
+    log = DiagnosticLog()
+    reader = open_stage(path, log=log)
+    assert [d.code for d in log.errors] == ["stage-metadata-invalid"]
+    assert line.split()[0] in log.errors[0].message
+    assert reader.metres == (0.01 if line.startswith("upAxis") else 1.0), "0.01 is USD's own fallback"
+    assert reader.up_axis == "Y"

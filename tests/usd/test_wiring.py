@@ -150,3 +150,22 @@ def test_lunco_sample_stage_reads_completely(lunco: Path) -> None:
     assert [p.path for p in found.programs] == ["/SandboxScene/Box/Altimeter/Model", "/SandboxScene/Box/IMU"]
     assert len(found.connections) == 18
     assert not log.errors
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'uniform string info:sourceAsset = "x.mo"',
+        "uniform double[] info:sourceAsset = []",
+        "int info:sourceCode = 3",
+        'string info:sourceCode = "model M end M;"\n    double3 lunco:program:communicationPeriod = (1, 2, 3)',
+    ],
+)
+def test_program_attributes_of_another_type_are_findings(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "stage.usda"
+    path.write_text(
+        '#usda 1.0\ndef Scope "P" (prepend apiSchemas = ["LunCoProgramAPI"])\n{\n' + f"    {line}\n" + "}\n"
+    )
+    log = DiagnosticLog()
+    read_wiring(open_stage(path, log=log))
+    assert "program-attribute-invalid" in [d.code for d in log.errors]
