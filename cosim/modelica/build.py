@@ -48,7 +48,7 @@ class BuiltFmu:
         outputs: names of outputs.
         seconds: that it took.
         cached: whether it was there already.
-        warnings: what the FMU leaves out.
+        warnings: what the compiler took otherwise than strictly written.
     """
 
     path: Path
@@ -60,6 +60,19 @@ class BuiltFmu:
     seconds: float
     cached: bool
     warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """What is to be built; the arguments of `build_fmu`, with the text read."""
+
+    text: str
+    file: str
+    source: Path | None
+    class_name: str
+    version: str
+    library_path: tuple[Path, ...]
+    platforms: tuple[str, ...]
 
 
 def build_fmu(
@@ -85,7 +98,7 @@ def build_fmu(
         library_path: folders where `Other.mo` serves classes that the source uses.
         platforms: further platforms to compile for, such as "x86_64-windows" (needs ziglang).
         backend: "builtin", or None for it.
-        log: gets what the FMU leaves out.
+        log: gets remarks on what is taken otherwise than strictly written.
 
     Raises:
         ModelicaError: the source is wrong or not supported, with line and column.
@@ -94,20 +107,21 @@ def build_fmu(
     began = time.perf_counter()
     _check_arguments(fmi_version, platforms, backend)
     file, text = _read(source, code)
-    key = _key(text, class_name, fmi_version, platforms, library_path)
+    order = _Order(text, file, source, class_name, fmi_version, tuple(library_path), tuple(platforms))
+    key = _key(order)
     folder = cache_folder() / "fmu" / key[:2] / key
     facts = _cached(folder)
     is_cached = facts is not None
     if facts is None:
-        facts = _build(text, file, class_name, fmi_version, library_path, platforms, folder)
+        facts = _build(order, folder)
     path = folder / facts["file"]
     if output is not None:
         output.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, output)
         path = output
     if log is not None:
-        for warning in facts["warnings"]:
-            log.warning("modelica-left-out", warning, SourceLocation(file))
+        for remark in facts["warnings"]:
+            log.info("modelica-default-is-start", remark, SourceLocation(file))
     return BuiltFmu(
         path,
         facts["class"],
@@ -142,23 +156,25 @@ def _read(source: Path | None, code: str | None) -> tuple[str, str]:
         raise UsageError.of("modelica-unreadable", f"{source} cannot be read: {error}") from None
 
 
-def _key(text: str, class_name: str, version: str, platforms: Sequence[str], library_path: Sequence[Path]) -> str:
+def _key(order: _Order) -> str:
     """Everything that the FMU depends on, without importing the front end."""
     digest = hashlib.sha256()
     for path in sorted(files("cosim.modelica").iterdir(), key=lambda p: p.name):
         if path.name.endswith((".py", ".c")):
             digest.update(path.read_bytes() + b"\0")
     parts = [
-        text,
-        class_name,
-        version,
-        *sorted(platforms),
+        order.text,
+        order.class_name,
+        order.version,
+        *sorted(order.platforms),
         importlib.metadata.version("rumoca"),
         find_compiler().identity,
         platform.machine(),
         sys.platform,
         os.environ.get("MODELICAPATH", ""),
-        *(str(p.resolve()) for p in library_path),
+        # A file that is part of a package is compiled with what stands beside it.
+        str(order.source.resolve().parent) if order.source is not None and "within" in order.text else "",
+        *(str(p.resolve()) for p in order.library_path),
     ]
     for part in parts:
         digest.update(part.encode() + b"\0")
@@ -177,15 +193,7 @@ def _cached(folder: Path) -> dict[str, Any] | None:
         return None
 
 
-def _build(
-    text: str,
-    file: str,
-    class_name: str,
-    version: str,
-    library_path: Sequence[Path],
-    platforms: Sequence[str],
-    folder: Path,
-) -> dict[str, Any]:
+def _build(order: _Order, folder: Path) -> dict[str, Any]:
     from cosim.modelica.dae import read_dae
     from cosim.modelica.description import build_description, model_description
     from cosim.modelica.expression import Refused
@@ -193,10 +201,11 @@ def _build(
     from cosim.modelica.generate_c import generate
     from cosim.modelica.model import compile_model
 
-    name = choose_class(text, class_name, file)
-    flat = flatten(text, name, file, library_path)
+    file = order.file
+    name = choose_class(order.text, order.class_name, file)
+    flat = flatten(order.text, name, file, order.source, order.library_path)
     try:
-        dae = read_dae(flat.document, flat.declarations, dict.fromkeys(("input.mo", "<inline>"), file))
+        dae = read_dae(flat.document, flat.declarations, flat.program.place)
         model = compile_model(dae)
     except Refused as error:
         where = error.where or SourceLocation(file)
@@ -205,13 +214,18 @@ def _build(
     identifier = re.sub(r"\W", "_", short)
     source, token = generate(model, short)
     description = model_description(
-        model, version=version, name=short, identifier=identifier, token=token, text=_comment(text, short)
+        model,
+        version=order.version,
+        name=short,
+        identifier=identifier,
+        token=token,
+        text=_comment(order.text, short),
     )
-    binaries = _binaries(source, identifier, version, platforms)
+    binaries = _binaries(source, identifier, order.version, order.platforms)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{identifier}.fmu"
     sources = {f"sources/{identifier}.c": source.encode()}
-    if version == "3.0":
+    if order.version == "3.0":
         sources["sources/buildDescription.xml"] = build_description(identifier).encode()
     _package(path, description, binaries, sources)
     facts = {
@@ -221,8 +235,8 @@ def _build(
         "states": len(model.states),
         "inputs": [v.name for v in model.inputs],
         "outputs": [v.name for v in model.outputs],
-        "warnings": [],
-        "dependencies": {str(p): hashlib.sha256(p.read_bytes()).hexdigest() for p in flat.dependencies},
+        "warnings": list(flat.remarks),
+        "dependencies": {str(p): hashlib.sha256(p.read_bytes()).hexdigest() for p in flat.program.files},
     }
     _write(folder / "facts.json", json.dumps(facts).encode())
     return facts

@@ -17,6 +17,8 @@ from cosim.diagnostic import SourceLocation
 from cosim.modelica.expression import Refused
 
 SCHEMAS = (38, 43)
+# How the front end calls a text that it did not read from a file.
+_GIVEN = ("input.mo", "<inline>")
 # A runtime quotient (mod, rem, div) in a model is followed by hidden nodes for its event.
 _HIDDEN_QUOTIENT_NODES = 6
 _REFUSED = {
@@ -112,6 +114,7 @@ class Dae:
     size: int
     parameters_end: int
     sources: dict[int, tuple[str, str, list[int]]] = field(default_factory=dict)
+    locate: Callable[[int, int], SourceLocation] | None = None
 
     def place(self, item: Any) -> SourceLocation | None:
         """Where something stands in the source: its `provenance` or `declaration` with a span."""
@@ -122,7 +125,10 @@ class Dae:
             return None
         name, _, starts = self.sources[span["source"]]
         line = bisect.bisect_right(starts, span["start"])
-        return SourceLocation(name, line=line, column=span["start"] - starts[line - 1] + 1)
+        column = span["start"] - starts[line - 1] + 1
+        if name in _GIVEN and self.locate is not None:
+            return self.locate(line, column)
+        return SourceLocation(name, line=line, column=column)
 
     @contextlib.contextmanager
     def at(self, item: Any) -> Iterator[None]:
@@ -149,14 +155,16 @@ class Dae:
 
 
 def read_dae(
-    document: Mapping[str, Any], flat: Mapping[str, Any] | None = None, names: Mapping[str, str] | None = None
+    document: Mapping[str, Any],
+    flat: Mapping[str, Any] | None = None,
+    place: Callable[[int, int], SourceLocation] | None = None,
 ) -> Dae:
     """Read the front end's JSON.
 
     Args:
         document: with `schema_version`, `source_map` and `storage`.
         flat: the flat model, for what the DAE leaves out.
-        names: the front end's file names → what the user calls them.
+        place: line and column of the front end's source → where that stands in the user's files.
 
     Raises:
         Refused: an unknown schema, or something that no pass handles.
@@ -165,12 +173,12 @@ def read_dae(
         raise Refused(f"the front end's DAE schema {document['schema_version']} is not one of {SCHEMAS}")
     storage = document["storage"]
     types = storage["value_types"]
-    dae = Dae(storage, _nodes(storage["expressions"]), [], {}, {}, 0, 0)
+    dae = Dae(storage, _nodes(storage["expressions"]), [], {}, {}, 0, 0, locate=place)
     for number, name, text in document["source_map"]["files"]:
         starts = [0]
         for line in text.encode().split(b"\n"):
             starts.append(starts[-1] + len(line) + 1)
-        dae.sources[number] = ((names or {}).get(name, name), text, starts[:-1])
+        dae.sources[number] = (name, text, starts[:-1])
     _place_variables(dae, types, _declarations(flat or {}))
     for table, what in _REFUSED.items():
         if storage.get(table):

@@ -11,15 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from cosim.diagnostic import ModelicaError, SourceLocation
+from cosim.modelica.defaults import defaults_to_starts
+from cosim.modelica.library import Program, compose, model_names, serve, within, without_comments
 
-_KINDS = "package|model|block|class|function|record|connector|type|operator"
-_NAME = r"[A-Za-z_]\w*|'[^']+'"
-# The opening or the end of a class; `end if` and the like are no names of classes.
-_CLASS = re.compile(
-    rf"(?P<partial>\bpartial\s+)?\b(?P<kind>{_KINDS})\s+(?P<name>{_NAME})(?P<short>\s*=)?"
-    rf"|\bend\s+(?P<end>(?!(?:if|for|when|while)\b)(?:{_NAME}))\s*;"
-)
 _PLACE = re.compile(r"╭─\[[^\]]*?:(\d+):(\d+)\]")
+_REMARK = "inputs that have a default and an equation take the default as their start value"
+_EXCESS = re.compile(r"unbalanced model.*\(balance = [1-9]")
 _UNKNOWN = re.compile(r"unresolved (?:type|component|class|function)?\s*(?:reference|name)?:?\s*'([\w.]+)'")
 
 
@@ -30,41 +27,14 @@ class Flat:
     Attributes:
         document: the DAE as JSON.
         declarations: the flat model as JSON, for what the DAE leaves out: display units, enumeration literals.
-        dependencies: further files whose classes it uses.
+        program: the text that was compiled.
+        remarks: what was taken otherwise than strictly written.
     """
 
     document: Mapping[str, Any]
     declarations: Mapping[str, Any]
-    dependencies: tuple[Path, ...]
-
-
-def without_comments(text: str) -> str:
-    """The source with comments and texts blanked, character by character, so that places stay."""
-    pattern = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
-    return pattern.sub(lambda m: re.sub(r"[^\n]", " ", m.group()), text)
-
-
-def class_names(text: str) -> list[str]:
-    """Models that a source declares, not within another model, by full name and in order; no partial ones."""
-    plain = without_comments(text)
-    within = re.search(r"^\s*within\s+([\w.]+)\s*;", plain, re.MULTILINE)
-    path = within.group(1).split(".") if within else []
-    kinds: list[str] = []
-    found: list[str] = []
-    for match in _CLASS.finditer(plain):
-        if match["end"]:
-            if kinds and path[-1] == match["end"]:
-                kinds.pop()
-                path.pop()
-            continue
-        if match["short"]:
-            continue
-        is_model = match["kind"] in ("model", "block", "class") and not match["partial"]
-        if is_model and all(kind == "package" for kind in kinds):
-            found.append(".".join([*path, match["name"]]))
-        kinds.append(match["kind"])
-        path.append(match["name"])
-    return found
+    program: Program
+    remarks: tuple[str, ...] = ()
 
 
 def choose_class(text: str, wanted: str, file: str) -> str:
@@ -73,19 +43,19 @@ def choose_class(text: str, wanted: str, file: str) -> str:
     Raises:
         ModelicaError: the source declares no such class.
     """
-    names = class_names(text)
+    names = model_names(text)
     if not wanted:
         if names:
             return names[-1]
         # A syntax error may hide the class: let the parser say where.
-        _raise_syntax(text, file)
+        _raise_syntax(compose(text, file, None))
         raise ModelicaError.of("modelica-class-unknown", f"{file} declares no model", SourceLocation(file))
     for name in names:
         if wanted == name or wanted.rpartition(".")[2] == name.rpartition(".")[2]:
             return name
     if "." in wanted:
         return wanted
-    _raise_syntax(text, file)
+    _raise_syntax(compose(text, file, None))
     raise ModelicaError.of(
         "modelica-class-unknown",
         f"{file} declares no model {wanted}",
@@ -94,58 +64,79 @@ def choose_class(text: str, wanted: str, file: str) -> str:
     )
 
 
-def flatten(text: str, name: str, file: str, library_path: Sequence[Path]) -> Flat:
+def flatten(text: str, name: str, file: str, path: Path | None, library_path: Sequence[Path]) -> Flat:
     """Parse, instantiate, flatten and type-check a model.
 
     Args:
         text: Modelica source.
         name: the class.
         file: what the user calls the source.
-        library_path: folders where `Other.mo` serves a class that the source uses.
+        path: where it is; a file within a package's folder is compiled with the package.
+        library_path: folders with packages, or with `Other.mo` for a class that the source uses; those of
+            `$MODELICAPATH` come behind them.
 
     Raises:
         ModelicaError: what is wrong, with line and column.
     """
-    import rumoca
+    from rumoca import RumocaError
 
-    roots = [p for p in os.environ.get("MODELICAPATH", "").split(os.pathsep) if p and Path(p).is_dir()]
-    used: list[Path] = []
-    source = text
+    folders = [*library_path, *modelica_path()]
+    program = compose(text, file, path)
+    if not program.packages and (package := within(text)):
+        # A member of a package that is not here stands alone.
+        name = name.removeprefix(f"{package}.")
+    has_strict_defaults = True
     while True:
         try:
-            session = rumoca.Session(roots=roots) if roots else rumoca.Session()
-            loaded = session.loads(source, model=name)
-            document = json.loads(loaded.to_json("dae"))
-            return Flat(document, json.loads(loaded.to_json("flat")), tuple(used))
-        except rumoca.RumocaError as error:
-            found = _served(str(error), library_path, used)
-            if found is None:
-                _raise_syntax(text, file)
-                raise _error(str(error), text, name, file) from None
-            used.append(found)
-            # Appended, so that the places of the user's own source stay.
-            source = f"{source}\n{_without_within(found.read_text(encoding='utf-8'))}"
+            source = program.text if has_strict_defaults else defaults_to_starts(program.text)
+            document, flat = _load(source, name, program.roots)
+            remarks = () if has_strict_defaults else (f"{name}: {_REMARK}",)
+            return Flat(document, flat, program, remarks)
+        except RumocaError as error:
+            message = str(error)
+            if serve(program, _UNKNOWN.findall(message), folders):
+                continue
+            if has_strict_defaults and _EXCESS.search(message):
+                has_strict_defaults = False
+                continue
+            _raise_syntax(program)
+            raise _error(message, text, name, file, program) from None
 
 
-def _without_within(text: str) -> str:
-    return re.sub(r"^\s*within\s+[\w.]*\s*;", "", text, count=1)
-
-
-def _served(message: str, folders: Sequence[Path], used: Sequence[Path]) -> Path | None:
-    """A file of the library path for a name that the front end does not know."""
-    for name in _UNKNOWN.findall(message):
-        for folder in folders:
-            for found in sorted(folder.rglob(f"{name.rpartition('.')[2]}.mo")):
-                if found not in used:
-                    return found
-    return None
-
-
-def _raise_syntax(text: str, file: str) -> None:
-    """Raise the first syntax error of a source, if it has one."""
+def _load(source: str, name: str, roots: Sequence[Path]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The DAE and the flat model."""
     import rumoca
 
-    for diagnostic in rumoca.validate_source(text):
+    # The front end would read all of $MODELICAPATH, and find the classes twice that are in the source.
+    path = os.environ.pop("MODELICAPATH", None)
+    try:
+        session = rumoca.Session(roots=[str(root) for root in roots]) if roots else rumoca.Session()
+        loaded = session.loads(source, model=name)
+        return json.loads(loaded.to_json("dae")), json.loads(loaded.to_json("flat"))
+    except BaseException as error:
+        # A panic of the front end comes as a BaseException whose class cannot be imported.
+        if type(error).__name__ != "PanicException":
+            raise
+        raise ModelicaError.of(
+            "modelica-frontend-failed",
+            f"{name}: the front end gives up: {error}",
+            hint="simplify the array expressions of the model, one after the other, to find which one it is",
+        ) from None
+    finally:
+        if path is not None:
+            os.environ["MODELICAPATH"] = path
+
+
+def modelica_path() -> list[Path]:
+    """The folders of `$MODELICAPATH`."""
+    return [Path(p) for p in os.environ.get("MODELICAPATH", "").split(os.pathsep) if p and Path(p).is_dir()]
+
+
+def _raise_syntax(program: Program) -> None:
+    """Raise the first syntax error of a program, if it has one."""
+    import rumoca
+
+    for diagnostic in rumoca.validate_source(program.text):
         if str(diagnostic.level).lower() != "error":
             continue
         place = _PLACE.search(diagnostic.message)
@@ -155,8 +146,9 @@ def _raise_syntax(text: str, file: str) -> None:
         expected = re.search(r"help:\s*(expected one of:.*?)(?:\n\s*\n|\Z)", diagnostic.message, re.DOTALL)
         hint = " ".join(expected.group(1).split()) if expected else ""
         what = summary.group(1).strip() if summary else diagnostic.message.strip().splitlines()[0]
-        where = SourceLocation(file, line=line or None, column=column)
-        shown = text.splitlines()[line - 1].strip() if 0 < line <= len(text.splitlines()) else ""
+        lines = program.text.splitlines()
+        shown = lines[line - 1].strip() if 0 < line <= len(lines) else ""
+        where = program.place(max(line, 1), column)
         raise ModelicaError.of("modelica-syntax", f"{what}: {shown}" if shown else what, where, hint)
 
 
@@ -175,18 +167,23 @@ _HINTS = (
 )
 
 
-def _error(message: str, text: str, name: str, file: str) -> ModelicaError:
+def _error(message: str, text: str, name: str, file: str, program: Program) -> ModelicaError:
     """A semantic error, with its place: as the front end says, else where the name that it quotes stands."""
     lines = [line.strip(" -") for line in message.splitlines() if line.strip()]
     kept = [re.sub(r"^\S+ \[\w+\]:\s*", "", line) for line in lines if not line.startswith("Related failures")]
+    # A missing type explains the missing components that follow from it.
+    kept.sort(key=lambda line: "unresolved type" not in line)
     summary = kept[0].removeprefix(f"{name} could not be compiled: ") if kept else message
     summary = re.sub(r"^\w+ failed: .*? failed in \w+: ", "", summary)
     where = SourceLocation(file)
     if place := re.search(r"\s*\[[^\[\]]*?:(\d+):(\d+)\]", summary):
-        where = SourceLocation(file, line=int(place.group(1)), column=int(place.group(2)))
+        where = program.place(int(place.group(1)), int(place.group(2)))
         summary = summary[: place.start()] + summary[place.end() :]
     else:
-        where = _quoted(message, text, file) or where
+        where = _quoted(summary, text, file) or _quoted(message, text, file) or where
+    if re.search(r"'Modelica\.", message):
+        hint = "it needs the Modelica Standard Library: set MODELICAPATH to the folder that holds it"
+        return ModelicaError.of("modelica-invalid", f"{name}: {summary.strip()}", where, hint)
     hint = next((hint for phrase, hint in _HINTS if phrase in message), "")
     return ModelicaError.of("modelica-invalid", f"{name}: {summary.strip()}", where, hint)
 

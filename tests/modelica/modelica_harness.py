@@ -46,7 +46,26 @@ class Fmu:
         tolerance: float | None = 1e-9,
         **values: Any,
     ) -> None:
-        self.path = Path(build(code, version).path)
+        self._open(build(code, version), version, exchange, event_mode, start, tolerance, values)
+
+    @classmethod
+    def of(cls, built: BuiltFmu, version: str = "2.0", **values: Any) -> Fmu:
+        """An instance of an FMU that is there already."""
+        fmu = cls.__new__(cls)
+        fmu._open(built, version, False, False, 0.0, 1e-9, values)
+        return fmu
+
+    def _open(
+        self,
+        built: BuiltFmu,
+        version: str,
+        exchange: bool,
+        event_mode: bool,
+        start: float,
+        tolerance: float | None,
+        values: Mapping[str, Any],
+    ) -> None:
+        self.path = Path(built.path)
         self.model = fmpy.read_model_description(str(self.path), validate=True)
         self.known = {v.name: v for v in self.model.modelVariables}
         self.second, self.time, self.messages = version == "2.0", start, []
