@@ -311,7 +311,20 @@ class _Reader:
             entry = self.g.entries[expression]
             if entry[0] in ("lt", "le", "gt", "ge"):
                 crossing = self.g.apply("sub", entry[1], entry[2])
-                self.found.relations.append(Relation(expression, crossing, self.dae.text(relation)))
+                value = self._whole(entry[1]) if self.g.is_const(entry[2]) else None
+                self.found.relations.append(
+                    Relation(expression if value is None else value, crossing, self.dae.text(relation))
+                )
+
+    def _whole(self, x: Expression) -> Expression | None:
+        """The front end makes sin(π·z) ≥ 0 of floor(z) and its kin; ⌊z⌋ also shows two changes within a step."""
+        entry = self.g.entries[x]
+        if entry[0] != "sin":
+            return None
+        product = self.g.entries[entry[1]]
+        if product[0] == "mul" and self.g.is_const(product[1]) and self.g.value(product[1]) == math.pi:
+            return self.g.apply("floor", product[2])
+        return None
 
     def _read_quotient(self, number: int) -> None:
         """mod, rem and div jump where the quotient a/b passes a whole number; sin(π·a/b) is zero there."""

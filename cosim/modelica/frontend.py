@@ -160,6 +160,7 @@ _HINTS = (
         "every variable needs one equation; an input of a sub-model needs a connection or an equation",
     ),
     ("statement without a checked", "a while loop needs a bound that is known when the model is compiled: use for"),
+    ("dynamic quotient", "the divisor must be a number or a parameter; else write a - floor(a/b)*b"),
     ("unsupported runtime operator", "clocked operators are not supported: use when sample(start, period)"),
     ("spatialDistribution", "spatialDistribution() is not supported"),
     ("state-machine", "write the state as an Integer or enumeration that changes in a when-clause"),

@@ -286,8 +286,9 @@ static void rates(State *s, double t, const double *x, double *dx) {
 }
 
 /* One step of Dormand and Prince's method of order 5(4) (J. Comp. Appl. Math. 6, 1980): the new states
-   and the scaled norm of the error. */
-static double advance(State *s, double t, const double *x, double h, double *next) {
+   and the scaled norm of the error. Where `before` is given, `touched` says whether a relation has another
+   value at an inner stage: it may change twice within the step. */
+static double advance(State *s, double t, const double *x, double h, double *next, const int *before, int *touched) {
     static const double c[7] = {0, 1.0 / 5, 3.0 / 10, 4.0 / 5, 8.0 / 9, 1, 1};
     static const double a[7][6] = {
         {0},
@@ -306,7 +307,11 @@ static double advance(State *s, double t, const double *x, double h, double *nex
             at[i] = x[i] + h * sum;
         }
         rates(s, t + c[stage] * h, at, k[stage]);
+#if NREL > 0
+        if (before && (stage == 2 || stage == 3)) *touched |= relations_changed(s, before);
+#endif
     }
+    (void)before; (void)touched;
     for (int i = 0; i < NX; i++) {
         double sum = 0, scale;
         for (int stage = 0; stage < 7; stage++) sum += e[stage] * k[stage][i];
@@ -325,13 +330,23 @@ static void place(State *s, double t, const double *x) {
 }
 
 /* A step of the solver's own size from `t`, at most to `limit`: the new states and the size, 0 if it failed. */
-static double accepted(Instance *I, double t, const double *x, double limit, double *next) {
+static double accepted(Instance *I, double t, const double *x, double limit, double *next, const int *before) {
     State *s = &I->s;
     double h = limit - t;
     for (int trial = 0;; trial++) {
-        int is_last = s->step >= h * (1 - 1e-9);
+        int is_last = s->step >= h * (1 - 1e-9), touched = 0;
         double size = is_last ? h : s->step;
-        double error = advance(s, t, x, size, next);
+        double error = advance(s, t, x, size, next, before, &touched);
+#if NREL > 0
+        if (error <= 1.0 && touched && trial < 10) {
+            /* Unless the end shows the change too, look closer. */
+            place(s, t + size, next);
+            if (!relations_changed(s, before)) {
+                s->step = 0.5 * size;
+                continue;
+            }
+        }
+#endif
         if (error <= 1.0) {
             double factor = error > 0 ? fmin(5.0, fmax(0.2, 0.9 * pow(error, -0.2))) : 5.0;
             if (!is_last || size * factor > s->step) s->step = size * factor;
@@ -357,8 +372,10 @@ static double integrate(Instance *I, double limit, int *crossed) {
     int before[NREL];
     m_rates(s);
     m_relations(s, before);
+    h = accepted(I, t, x, limit, next, before);
+#else
+    h = accepted(I, t, x, limit, next, NULL);
 #endif
-    h = accepted(I, t, x, limit, next);
     if (s->failed) return t;
     if (h == limit - t) {
         place(s, limit, next);
@@ -370,15 +387,15 @@ static double integrate(Instance *I, double limit, int *crossed) {
         double low = 0, high = h;
         for (int k = 0; k < 60 && high - low > 1e-12 * (1 + fabs(t)); k++) {
             double middle = 0.5 * (low + high);
-            advance(s, t, x, middle, next);
+            advance(s, t, x, middle, next, NULL, NULL);
             place(s, t + middle, next);
             if (relations_changed(s, before)) high = middle; else low = middle;
         }
         if (high < h) {
-            advance(s, t, x, high, next);
+            advance(s, t, x, high, next, NULL, NULL);
             place(s, t + high, next);
         } else {
-            advance(s, t, x, h, next);
+            advance(s, t, x, h, next, NULL, NULL);
             place(s, h == limit - t ? limit : t + h, next);
         }
         *crossed = 1;

@@ -149,6 +149,13 @@ class Scalariser:
             # A state keeps its value from before the event to the end of a pass.
             if kind in _VARIABLE_COORDINATES or kind == "pre_state":
                 return self.variable(self.dae.by_index[at])
+        if kind.startswith("pre_"):
+            raise Refused(
+                "pre() of a continuous variable cannot be compiled",
+                hint="make it a discrete variable that a when-clause assigns",
+            )
+        if kind == "delay":
+            raise Refused("delay() cannot be compiled", hint="shift a discrete array in a when sample() clause instead")
         raise Refused(f"a reference of kind {kind!r} cannot be compiled")
 
     # ---- operators
@@ -376,6 +383,9 @@ class Scalariser:
     def constant(self, number: float) -> Value:
         """A literal as a value."""
         return self._wrapped(self.graph.const(number))
+
+    def _on_string_conversion(self, fields: dict[str, Any], scope: Scope) -> Value:
+        raise Refused("String() of a value can only be compiled in the message of an assert or terminate")
 
     # ---- user functions
 

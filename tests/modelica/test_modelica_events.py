@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from fmpy.fmi1 import FMICallException
@@ -297,6 +299,47 @@ end Saw;
     np.testing.assert_allclose(found["y"], np.mod(x, 0.3), atol=1e-9)
     np.testing.assert_allclose(found["z"], -np.mod(x, 0.3), atol=1e-9)
     assert found["wraps"][-1] == 6
+
+
+def test_whole_numbers_change_at_their_instants_in_steps_of_any_size() -> None:
+    code = """
+model Encoder
+  output Real x(start=0.05, fixed=true);
+  output Integer n, counted(start=0, fixed=true);
+  output Real f;
+equation
+  der(x) = 1;
+  n = integer(10*x);
+  f = floor(4*x);
+  when change(n) then
+    counted = pre(counted) + n - pre(n);
+  end when;
+end Encoder;
+"""
+    for step in (0.03, 0.41, 3.68):
+        with Fmu(code) as fmu:
+            fmu.step(step)
+            x = 0.05 + step
+            assert fmu["n"] == math.floor(10 * x)
+            assert fmu["counted"] == math.floor(10 * x)
+            assert fmu["f"] == math.floor(4 * x)
+
+
+def test_a_change_there_and_back_within_a_step_is_seen() -> None:
+    code = """
+model Pulse
+  output Real x(start=0, fixed=true);
+  output Integer n(start=0, fixed=true);
+equation
+  der(x) = 1;
+  when abs(x - 0.5) < 0.25 then
+    n = pre(n) + 1;
+  end when;
+end Pulse;
+"""
+    with Fmu(code) as fmu:
+        fmu.step(1.2)
+        assert fmu["n"] == 1
 
 
 ASSERTED = """
