@@ -24,6 +24,7 @@ from cosim.diagnostic import DiagnosticLog, ModelicaError, SourceLocation, Usage
 from cosim.native.toolchain import cache_folder, compile_shared, find_compiler, library_suffix
 
 VERSIONS = ("2.0", "3.0")
+BACKENDS = ("builtin", "omc")
 # zig target → FMI platform tuples.
 TARGETS = {
     "x86_64-linux": ("x86_64-linux-gnu.2.17", "linux64", "x86_64-linux"),
@@ -73,6 +74,7 @@ class _Order:
     version: str
     library_path: tuple[Path, ...]
     platforms: tuple[str, ...]
+    backend: str
 
 
 def build_fmu(
@@ -97,7 +99,7 @@ def build_fmu(
         output: where a copy of the FMU goes.
         library_path: folders where `Other.mo` serves classes that the source uses.
         platforms: further platforms to compile for, such as "x86_64-windows" (needs ziglang).
-        backend: "builtin", or None for it.
+        backend: "builtin" or "omc"; None takes `$COSIM_MODELICA`, and builtin without it.
         log: gets remarks on what is taken otherwise than strictly written.
 
     Raises:
@@ -105,15 +107,16 @@ def build_fmu(
         UsageError: an unknown version, platform or back end; no C compiler.
     """
     began = time.perf_counter()
+    backend = backend or os.environ.get("COSIM_MODELICA") or BACKENDS[0]
     _check_arguments(fmi_version, platforms, backend)
     file, text = _read(source, code)
-    order = _Order(text, file, source, class_name, fmi_version, tuple(library_path), tuple(platforms))
+    order = _Order(text, file, source, class_name, fmi_version, tuple(library_path), tuple(platforms), backend)
     key = _key(order)
     folder = cache_folder() / "fmu" / key[:2] / key
     facts = _cached(folder)
     is_cached = facts is not None
     if facts is None:
-        facts = _build(order, folder)
+        facts = _build(order, folder) if backend == "builtin" else _build_by_omc(order, folder)
     path = folder / facts["file"]
     if output is not None:
         output.parent.mkdir(parents=True, exist_ok=True)
@@ -135,14 +138,15 @@ def build_fmu(
     )
 
 
-def _check_arguments(version: str, platforms: Sequence[str], backend: str | None) -> None:
+def _check_arguments(version: str, platforms: Sequence[str], backend: str) -> None:
     if version not in VERSIONS:
         raise UsageError.of("fmi-version-unknown", f"{version!r} is no FMI version here", hint=" or ".join(VERSIONS))
     for name in platforms:
         if name not in TARGETS:
             raise UsageError.of("platform-unknown", f"{name!r} is no platform", hint=", ".join(sorted(TARGETS)))
-    if backend not in (None, "builtin"):
-        raise UsageError.of("backend-unknown", f"there is no Modelica back end {backend!r}", hint="builtin")
+    if backend not in BACKENDS:
+        known = " or ".join(BACKENDS)
+        raise UsageError.of("backend-unknown", f"there is no Modelica back end {backend!r}", hint=known)
 
 
 def _read(source: Path | None, code: str | None) -> tuple[str, str]:
@@ -168,7 +172,7 @@ def _key(order: _Order) -> str:
         order.version,
         *sorted(order.platforms),
         importlib.metadata.version("rumoca"),
-        find_compiler().identity,
+        _compiler_identity(order.backend),
         platform.machine(),
         sys.platform,
         os.environ.get("MODELICAPATH", ""),
@@ -179,6 +183,14 @@ def _key(order: _Order) -> str:
     for part in parts:
         digest.update(part.encode() + b"\0")
     return digest.hexdigest()[:32]
+
+
+def _compiler_identity(backend: str) -> str:
+    if backend == "builtin":
+        return find_compiler().identity
+    from cosim.modelica.openmodelica import find_omc
+
+    return find_omc()
 
 
 def _cached(folder: Path) -> dict[str, Any] | None:
@@ -229,16 +241,36 @@ def _build(order: _Order, folder: Path) -> dict[str, Any]:
         sources["sources/buildDescription.xml"] = build_description(identifier).encode()
     _package(path, description, binaries, sources)
     facts = {
-        "file": path.name,
         "class": name,
-        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
         "states": len(model.states),
         "inputs": [v.name for v in model.inputs],
         "outputs": [v.name for v in model.outputs],
         "warnings": list(flat.remarks),
-        "dependencies": {str(p): hashlib.sha256(p.read_bytes()).hexdigest() for p in flat.program.files},
     }
-    _write(folder / "facts.json", json.dumps(facts).encode())
+    return _kept(path, facts, flat.program.files)
+
+
+def _build_by_omc(order: _Order, folder: Path) -> dict[str, Any]:
+    from cosim.modelica.frontend import choose_class
+    from cosim.modelica.library import compose
+    from cosim.modelica.openmodelica import export
+
+    name = choose_class(order.text, order.class_name, order.file)
+    program = compose(order.text, order.file, order.source)
+    made = export(program, name, order.version)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name.rpartition('.')[2]}.fmu"
+    _write(path, made.content)
+    facts = {"class": name, "states": made.states, "inputs": made.inputs, "outputs": made.outputs, "warnings": ()}
+    return _kept(path, facts, program.files)
+
+
+def _kept(path: Path, facts: dict[str, Any], files: Sequence[Path]) -> dict[str, Any]:
+    """The facts of an FMU, beside it for the next time."""
+    facts["file"] = path.name
+    facts["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
+    facts["dependencies"] = {str(p): hashlib.sha256(p.read_bytes()).hexdigest() for p in files}
+    _write(path.parent / "facts.json", json.dumps(facts).encode())
     return facts
 
 

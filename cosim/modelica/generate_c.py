@@ -29,15 +29,21 @@ _PRELUDE = """\
 #include <stdlib.h>
 #include <string.h>
 """
-_HELPERS = """\
-static double rt_sign(double a) { return (a > 0) - (a < 0); }
-static double rt_mod(double a, double b) { return a - floor(a / b) * b; }
+# Functions that generated code may call, by name; a source has those that it needs.
+_HELPERS = {
+    "rt_sign": "static double rt_sign(double a) { return (a > 0) - (a < 0); }\n",
+    "rt_mod": "static double rt_mod(double a, double b) { return a - floor(a / b) * b; }\n",
+    "rt_text": """\
 /* The text with a number: a literal, or one of the host's. */
 static const char *rt_text(const State *s, double number) {
     int k = (int)number;
     return k < NLITERAL ? LITERAL[k] : s->text[k - NLITERAL];
 }
+""",
+    "rt_same": """\
 static double rt_same(const State *s, double a, double b) { return a == b || !strcmp(rt_text(s, a), rt_text(s, b)); }
+""",
+    "rt_solve": """\
 /* Gaussian elimination with partial pivoting, in place; the solution replaces b. */
 static int rt_solve(int n, double *A, double *b) {
     for (int k = 0; k < n; k++) {
@@ -61,7 +67,8 @@ static int rt_solve(int n, double *A, double *b) {
     }
     return 0;
 }
-"""
+""",
+}
 
 
 def generate(model: CompiledModel, name: str) -> tuple[str, str]:
@@ -74,7 +81,10 @@ def generate(model: CompiledModel, name: str) -> tuple[str, str]:
     Returns:
         The source, and its token: the same source has the same token.
     """
-    body = "\n".join([_PRELUDE, *_sizes(model, name), *_tables(model), _HELPERS, *_functions(model), ""])
+    functions = "\n".join(_functions(model))
+    # The runtime itself needs the texts.
+    helpers = [code for key, code in _HELPERS.items() if key == "rt_text" or f"{key}(" in functions]
+    body = "\n".join([_PRELUDE, *_sizes(model, name), *_tables(model), *helpers, functions, ""])
     folder = files("cosim.modelica")
     source = body + "".join(folder.joinpath(part).read_text(encoding="utf-8") for part in _RUNTIME)
     token = hashlib.sha256(source.encode()).hexdigest()[:32]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import zipfile
@@ -186,6 +187,65 @@ def test_sources_that_cannot_be_read(cold: Path) -> None:
     with pytest.raises(CosimError) as error:
         build_fmu(latin, log=DiagnosticLog())
     assert error.value.diagnostics[0].code == "modelica-unreadable"
+
+
+FAKE_OMC = """#!{python}
+import pathlib, shutil, sys
+script = pathlib.Path(sys.argv[1]).read_text()
+assert 'buildModelFMU(Gain, version="2.0", fmuType="me_cs")' in script
+source = pathlib.Path("source.mo").read_text()
+if "broken" in source:
+    line = source[: source.index("broken")].count("\\n") + 1
+    print(f"[/somewhere/source.mo:{{line}}:3-{{line}}:9:writable] Error: Class broken not found.")
+elif "mute" not in source:
+    shutil.copy({fmu!r}, "Gain.fmu")
+"""
+
+
+@pytest.fixture
+def omc(cold: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A program in omc's place, which answers as omc does."""
+    if sys.platform == "win32":
+        pytest.skip("a script is no program here")
+    made = build(GAIN).path
+    program = cold / "bin" / "omc"
+    program.parent.mkdir()
+    program.write_text(FAKE_OMC.format(python=sys.executable, fmu=str(made)))
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+    return made
+
+
+def test_openmodelica_compiles_where_it_is_asked_to(omc: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    built = build(GAIN, backend="omc")
+    assert built.path != omc
+    assert built.path.read_bytes() == omc.read_bytes()
+    assert (built.class_name, built.states, built.inputs, built.outputs) == ("Gain", 1, ("u",), ("y",))
+    monkeypatch.setenv("COSIM_MODELICA", "omc")
+    assert build(GAIN).path == built.path
+    assert build(GAIN, backend="builtin").path == omc
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "text"),
+    [("Real x(start", "broken x(start", 6, "Class broken not found"), ("a gain", "mute", 1, "made no FMU")],
+)
+def test_what_openmodelica_refuses_is_placed(omc: Path, old: str, new: str, line: int, text: str) -> None:
+    with pytest.raises(ModelicaError) as error:
+        build(GAIN.replace(old, new), backend="omc")
+    (found,) = error.value.diagnostics
+    assert found.code == "modelica-backend-failed"
+    assert text in found.message
+    assert found.where is not None
+    assert found.where.line == line
+
+
+def test_openmodelica_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setenv("COSIM_MODELICA", "omc")
+    with pytest.raises(CosimError) as error:
+        build(GAIN)
+    assert error.value.diagnostics[0].code == "backend-missing"
 
 
 @pytest.mark.slow

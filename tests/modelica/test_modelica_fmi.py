@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import subprocess
 import zipfile
 from ctypes import byref, c_bool, c_double
+from pathlib import Path
 
 import fmpy
 import fmpy.validation
@@ -12,6 +14,8 @@ import numpy as np
 import pytest
 from fmpy.fmi1 import FMICallException
 from modelica_harness import VERSIONS, Fmu, build, simulate
+
+from cosim.native.toolchain import find_compiler
 
 EVERYTHING = """
 model Everything "one of each kind"
@@ -317,6 +321,16 @@ def test_event_mode_stops_at_every_event() -> None:
         plain.step(1.0)
         assert fmu["h"] == pytest.approx(plain["h"], abs=1e-9)
     fmu.close()
+
+
+@pytest.mark.parametrize("code", [EVERYTHING, OSCILLATOR, NONLINEAR, BALL], ids=lambda code: code.split()[1])
+def test_sources_compile_without_a_warning(code: str, tmp_path: Path) -> None:
+    with zipfile.ZipFile(build(code).path) as archive:
+        (name,) = [n for n in archive.namelist() if n.endswith(".c")]
+        archive.extract(name, tmp_path)
+    command = [*find_compiler().command, "-std=c99", "-Wall", "-Wextra", "-Werror", "-c", name, "-o", "out.o"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_sources_are_in_the_fmu() -> None:
