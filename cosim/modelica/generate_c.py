@@ -18,7 +18,7 @@ _NEWTON_PASSES = 60
 _KINDS = ("TUNABLE", "FIXED", "INPUT", "START", "COMPUTED", "BAKED")
 _ASSERTIONS = ("error", "warning", "terminate")
 _TEXT_SIZE = 256
-_RUNTIME = ("runtime.c", "runtime_fmi2.c", "runtime_fmi3.c")
+_RUNTIME = ("runtime.c", "runtime_solver.c", "runtime_values.c", "runtime_fmi2.c", "runtime_fmi3.c")
 _PRELUDE = """\
 #include <math.h>
 #include <stdarg.h>

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from cosim.modelica.arrays import ARRAY_BUILTINS
 from cosim.modelica.dae import Dae, Variable, variant
 from cosim.modelica.expression import BOOLEAN, EXTERNALS, INTEGER, OPERATIONS, REAL, TEXT, Expression, Graph, Refused
 
@@ -348,8 +349,8 @@ class Scalariser:
             return x[0]
         if name in ("mod", "rem", "div"):
             return self._quotient(name, *x)
-        if name in _ARRAY_BUILTINS:
-            return _ARRAY_BUILTINS[name](self, x)
+        if name in ARRAY_BUILTINS:
+            return ARRAY_BUILTINS[name](self, x)
         g = self.graph
         if name in ("min", "max") and len(x) == 2:
             return self.broadcast(lambda a, b: g.apply(name, a, b, type=self._integral(a, b)), *x)
@@ -477,48 +478,3 @@ def _stacked(values: Sequence[Value]) -> Value:
     for k, value in enumerate(values):
         found[k] = value if value.shape else value.item()
     return found
-
-
-def _cross(s: Scalariser, x: list[Value]) -> Value:
-    g, (a, b) = s.graph, x
-    found = np.empty(3, object)
-    for i, (j, k) in enumerate(((1, 2), (2, 0), (0, 1))):
-        found[i] = g.apply("sub", g.apply("mul", a[j], b[k]), g.apply("mul", a[k], b[j]))
-    return found
-
-
-def _concatenated(axis: int) -> Callable[[Scalariser, list[Value]], Value]:
-    def join(s: Scalariser, x: list[Value]) -> Value:
-        depth = max(2, *(v.ndim for v in x)) if len(x) > 1 else max(2, x[0].ndim)
-        return np.concatenate([v.reshape(v.shape + (1,) * (depth - v.ndim)) for v in x], axis=axis)
-
-    return join
-
-
-def _identity(s: Scalariser, x: list[Value]) -> Value:
-    found = s.fill([x[0], x[0]], s.constant(0.0))
-    for k in range(found.shape[0]):
-        found[k, k] = s.graph.const(1)
-    return found
-
-
-def _diagonal(s: Scalariser, x: list[Value]) -> Value:
-    size = x[0].shape[0]
-    found = np.empty((size, size), object)
-    found[...] = s.graph.const(0)
-    for k in range(size):
-        found[k, k] = x[0][k]
-    return found
-
-
-_ARRAY_BUILTINS: dict[str, Callable[[Scalariser, list[Value]], Value]] = {
-    "transpose": lambda s, x: x[0].T,
-    "cross": _cross,
-    "promoted_cat1": _concatenated(0),
-    "promoted_cat2": _concatenated(1),
-    "fill": lambda s, x: s.fill(x[1:], x[0]),
-    "zeros": lambda s, x: s.fill(x, s.constant(0.0)),
-    "ones": lambda s, x: s.fill(x, s.constant(1.0)),
-    "identity": _identity,
-    "diagonal": _diagonal,
-}
